@@ -74,6 +74,8 @@ class BridgeFacts : public Translator {
     for (const auto& [name, value] : settings_.all())
       if (name.starts_with("model.")) shape.set(name, value);
     shape.set_usual("model.swiglu", on("model.gated_linear_unit") ? "True" : "False");
+    if (word("model.activation_func").find("squared_relu") != std::string::npos)
+      shape.set("model.squared_relu", "True");
     add_megatron_facts(facts_, shape, "model.", source_);
     facts_.erase("software.version");
     const bool gemma = word("model").starts_with("Gemma3");

@@ -1,5 +1,7 @@
 #include "sim/inputs/launch_facts.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 
@@ -29,6 +31,7 @@ class JsonFacts : public Translator {
     if (const auto value = integer(setting)) set(key, *value);
   }
   void offload();
+  void buckets(const std::string& compute);
   void mesh();
   void sharding();
 };
@@ -58,9 +61,23 @@ void JsonFacts::deepspeed() {
   const TomlValue* framework = facts_.find("software.framework");
   if (framework != nullptr && *framework->text() == "megatron-deepspeed") return;
   set("software.framework", std::string("deepspeed"));
+  buckets(compute);
   const bool recomputes = find("activation_checkpointing.number_checkpoints") != nullptr;
   facts_.checkpoints = integer("activation_checkpointing.number_checkpoints").value_or(0);
   set("plan.recompute", std::string(recomputes ? "full" : "none"));
+}
+
+/// Of gradients, up to stage 2: stage 3 reduces them unit by unit.
+void JsonFacts::buckets(const std::string& compute) {
+  const std::int64_t stage = integer("zero_optimization.stage").value_or(0);
+  if (stage < 1 || stage > 2) return;
+  if (const auto overlaps = settings_.flag("zero_optimization.overlap_comm"))
+    set("software.gradient_overlap", *overlaps);
+  const std::int64_t bytes = compute == "fp32" ? 4 : 2;
+  constexpr std::int64_t usual = 500'000'000, most = 1'000'000'000'000;
+  const auto elements = integer("zero_optimization.reduce_bucket_size");
+  if (elements && *elements != usual && *elements > 0 && *elements < most)
+    set("software.ddp_bucket_bytes", fmt::format("{} B", *elements * bytes));
 }
 
 /// To the processor or to a disk behind it.

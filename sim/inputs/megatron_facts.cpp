@@ -19,6 +19,7 @@ constexpr Rename expert_numbers[] = {
     {"moe_shared_expert_intermediate_size", "model.shared_expert_ffn"},
     {"moe_router_num_groups", "model.router_groups"},
     {"moe_router_group_topk", "model.router_group_limit"},
+    {"moe_latent_size", "model.expert_latent"},
     {"expert_model_parallel_size", "plan.expert"},
     {"expert_tensor_parallel_size", "plan.expert_tensor"},
 };
@@ -308,6 +309,8 @@ void MegatronFacts::recipe() {
   if (on("use_precision_aware_optimizer") && moments != nullptr)
     set("precision.moments",
         std::string(moments->find("bf") != std::string::npos ? "bf16" : "fp32"));
+  if (on("use_precision_aware_optimizer") && word("exp_avg_sq_dtype") != word("exp_avg_dtype"))
+    note("exp_avg_sq_dtype is another type than exp_avg_dtype: both are taken as the latter.");
   if (!four && !eight) return;
   const std::string* recipe = find("fp8_recipe");
   const std::string word = recipe == nullptr ? "delayed" : *recipe;

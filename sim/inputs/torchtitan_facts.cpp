@@ -105,6 +105,12 @@ void TorchtitanFacts::recipe() {
     return converters != nullptr && converters->find(word) != std::string::npos;
   };
   if (converts("mx")) set("precision.recipe", std::string("mxfp8"));
+  for (const char* name : {"quantize.linear.mx.recipe_name", "mx.recipe_name"})
+    if (const std::string other = word(name); !other.empty() && !other.starts_with("mxfp8"))
+      note(std::string(name) + " = " + other + ": products are taken as mxfp8.");
+  for (const char* name : {"quantize.linear.float8.filter_fqns", "quantize.linear.mx.filter_fqns"})
+    if (const std::string left = word(name); left.find(',') != std::string::npos)
+      note(std::string(name) + ": the head alone is taken to stay in 16 bits.");
   if (!converts("float8") && !on("float8.enable_float8_linear")) return;
   set("precision.recipe", std::string("fp8_current"));
   set("precision.fp8_parameters", on("float8.enable_fsdp_float8_all_gather") ||

@@ -251,6 +251,8 @@ class TrainerFacts : public Translator {
 
   void machine() {
     const auto each = number("processes_per_node"), all = number("processes");
+    if (all && degree("nodes") > 1 && *all % degree("nodes") == 0)
+      facts_.gpus_per_node = *all / degree("nodes");
     if (all) return ranks(*all);
     if (!each) return;
     facts_.gpus_per_node = *each;

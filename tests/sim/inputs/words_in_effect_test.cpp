@@ -1,0 +1,324 @@
+// What is counted as understood is read: every word of a table that has a meaning changes what is
+// made of some file, and every name that stepcast launch writes has a meaning.
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "sim/inputs/document.hpp"
+#include "sim/inputs/formats.hpp"
+#include "sim/inputs/other_words.hpp"
+#include "sim/inputs/trainer_words.hpp"
+#include "tests/session.hpp"
+
+using namespace stepcast;
+using namespace stepcast::sim;
+
+namespace {
+
+using Bases = std::vector<std::vector<std::pair<const char*, const char*>>>;
+
+Settings settings_of(const std::vector<std::pair<const char*, const char*>>& all) {
+  Settings out;
+  for (const auto& [name, value] : all) out.set(name, value);
+  return out;
+}
+
+/// All that a reader makes of it.
+std::string made_of(const Settings& settings) {
+  Facts facts;
+  std::string out;
+  try {
+    add_facts(facts, settings, catalogue(), "a file");
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  for (const Fact& fact : facts.all) out += fact.key + "=" + write_toml_value(fact.value) + "\n";
+  for (const std::string& note : facts.notes) out += note + "\n";
+  return out + std::to_string(facts.ranks.value_or(0)) + " " + facts.gpu + " " +
+         std::to_string(facts.gpus_per_node) + " " + std::to_string(facts.copies) + " " +
+         std::to_string(facts.checkpoints);
+}
+
+bool has_effect(const std::string& name, const Bases& bases) {
+  constexpr const char* values[] = {"2",
+                                    "3",
+                                    "16",
+                                    "true",
+                                    "false",
+                                    "0.5",
+                                    "bf16",
+                                    "float32",
+                                    "bfloat16",
+                                    "fp8",
+                                    "full",
+                                    "selective",
+                                    "none",
+                                    "block",
+                                    "flex",
+                                    "hybridep",
+                                    "allgather",
+                                    "always",
+                                    "never",
+                                    "RMSNorm",
+                                    "rope",
+                                    "cpu",
+                                    "all_gather",
+                                    "sigmoid",
+                                    "learnable",
+                                    "[0,1]",
+                                    "127,0",
+                                    "GPipe",
+                                    "op",
+                                    "e4m3",
+                                    "mxfp8",
+                                    "tensorwise",
+                                    "optim_grads",
+                                    "float8",
+                                    "REDUCE_SCATTER",
+                                    "afab",
+                                    "megatron",
+                                    "fsdp2",
+                                    "qwen3-8b",
+                                    "Qwen/Qwen3-8B",
+                                    "llama3_8b",
+                                    "lora",
+                                    "q_proj",
+                                    "auto",
+                                    "FSDP",
+                                    "DEEPSPEED",
+                                    "SHARD_GRAD_OP",
+                                    "\"layers.2\"",
+                                    "[[\"layers.0\"], [\"layers.1\"]]",
+                                    "Ettt|tL",
+                                    "swiglu",
+                                    "distributed_fused_adam",
+                                    "16-mixed",
+                                    "GPT2BPETokenizer",
+                                    "a_64k.model",
+                                    "8B",
+                                    "qwen3",
+                                    "ds_z3.json",
+                                    "gated_delta_net",
+                                    "core_attn moe_act",
+                                    "ring",
+                                    "p2p",
+                                    "adamw_8bit",
+                                    "deepep",
+                                    "fp16_mixed",
+                                    "bf16_with_fp8_current_scaling_mixed",
+                                    "layers_with_norms_behind",
+                                    "1",
+                                    "H100",
+                                    "0:4 10:8",
+                                    "squared_relu",
+                                    "e2m1",
+                                    "flash_attention_2",
+                                    "4",
+                                    "NVFP4LinearConverter",
+                                    "FullAC"};
+  for (const auto& base : bases) {
+    const std::string before = made_of(settings_of(base));
+    for (const char* value : values) {
+      Settings changed = settings_of(base);
+      changed.set(name, value);
+      if (made_of(changed) != before) return true;
+    }
+  }
+  return false;
+}
+
+struct Law {
+  LaunchWords words;
+  Bases bases;
+  std::set<std::string_view> elsewhere;  // read by another part, which is said
+};
+
+void check_law(const Law& law) {
+  for (const LaunchWord& word : law.words) {
+    if (word.use == Use::ignored || word.use == Use::unsaid) continue;
+    if (law.elsewhere.contains(word.name)) continue;
+    std::string name(word.name);
+    if (name.ends_with('*')) continue;
+    INFO(name);
+    CHECK(has_effect(name, law.bases));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what counts as understood of Megatron-LM changes what is read") {
+  const std::vector<std::pair<const char*, const char*>> dense = {
+      {"num_layers", "4"},
+      {"hidden_size", "512"},
+      {"num_attention_heads", "8"},
+      {"@arguments", "True"},
+      {"bf16", "True"},
+      {"tensor_model_parallel_size", "2"},
+      {"pipeline_model_parallel_size", "2"}};
+  const std::vector<std::pair<const char*, const char*>> bare = {
+      {"num_layers", "4"},    {"hidden_size", "512"},    {"num_attention_heads", "8"},
+      {"@arguments", "True"}, {"num_query_groups", "2"}, {"exp_avg_dtype", "bf16"},
+      {"bf16", "False"}};
+  auto experts = dense;
+  experts.insert(experts.end(), {{"num_experts", "8"}, {"moe_token_dispatcher_type", "flex"}});
+  auto latent = dense;
+  latent.insert(latent.end(), {{"kv_lora_rank", "512"}});
+  auto latent_on = latent;
+  latent_on.push_back({"multi_latent_attention", "True"});
+  auto delta = dense;
+  delta.insert(delta.end(), {{"experimental_attention_variant", "gated_delta_net"}});
+  auto other = dense;
+  other.insert(other.end(),
+               {{"deepspeed", "True"}, {"zero_optimization.stage", "1"}, {"zero_stage", "1"}});
+  auto sharded = dense;
+  sharded.insert(sharded.end(), {{"use_distributed_optimizer", "True"},
+                                 {"use_megatron_fsdp", "True"},
+                                 {"window_size", "127,0"},
+                                 {"recompute_granularity", "full"},
+                                 {"recompute_method", "block"},
+                                 {"recompute_num_layers", "2"},
+                                 {"optimizer_cpu_offload", "True"},
+                                 {"group_query_attention", "True"},
+                                 {"use_precision_aware_optimizer", "True"},
+                                 {"exp_avg_dtype", "bf16"},
+                                 {"fp8", "hybrid"}});
+  auto selective = dense;
+  selective.insert(selective.end(), {{"recompute_granularity", "selective"},
+                                     {"fp8", "hybrid"},
+                                     {"first_last_layers_bf16", "True"},
+                                     {"use_distributed_optimizer", "True"},
+                                     {"position_embedding_type", "learned_absolute"},
+                                     {"vocab_size", "1001"},
+                                     {"nproc_per_node", "8"}});
+  check_law(
+      {megatron_words(),
+       {dense, bare, experts, latent, latent_on, delta, other, sharded, selective},
+       // Command lines have these under other names before they are read.
+       {"disable_bias_linear", "recompute_activations", "checkpoint_activations", "fp8_format",
+        "use_rotary_position_embeddings",
+        // Parts of what another word says: --softmax-type, flex, fp4.
+        "glu_linear_offset", "activation_func_clamp_value", "moe_enable_deepep", "fp4_recipe"}});
+}
+
+TEST_CASE("what counts as understood of torchtitan and Megatron-Bridge changes what is read") {
+  const std::vector<std::pair<const char*, const char*>> toml = {
+      {"training.seq_len", "2048"},
+      {"model.name", "llama3"},
+      {"model.flavor", "8B"},
+      {"parallelism.data_parallel_shard_degree", "2"},
+      {"parallelism.pipeline_parallel_degree", "2"},
+      {"training.local_batch_size", "8"},
+      {"training.global_batch_size", "64"},
+      {"activation_checkpoint.mode", "selective"},
+      {"compile.enable", "true"}};
+  auto recipe = toml;
+  recipe.insert(recipe.end(), {{"model.converters", "float8"}, {"mesh.dp_shard", "2"}});
+  const std::vector<std::pair<const char*, const char*>> of_2024 = {
+      {"training.seq_len", "2048"},
+      {"model.name", "llama3"},
+      {"model.flavor", "8B"},
+      {"experimental.pipeline_parallel_degree", "2"},
+      {"training.batch_size", "8"}};
+  const std::vector<std::pair<const char*, const char*>> of_2026 = {
+      {"training.max_context_length", "2048"},
+      {"@program", "torchtitan.train"},
+      {"parallelism.pipeline_parallel_degree", "2"},
+      {"nproc_per_node", "8"},
+      {"model_spec", "8B"},
+      {"module", "llama3"}};
+  check_law(
+      {torchtitan_words(),
+       {toml, recipe, of_2024, of_2026, {{"@program", "torchtitan.train"}, {"model_spec", "8B"}}},
+       // Goes with enable_fsdp_float8_all_gather.
+       {"float8.precompute_float8_dynamic_scale_for_fsdp",
+        "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp"}});
+  const std::vector<std::pair<const char*, const char*>> overrides = {
+      {"train.global_batch_size", "8"},        {"nproc_per_node", "8"},
+      {"model.recompute_granularity", "full"}, {"model.moe_token_dispatcher_type", "flex"},
+      {"ddp.overlap_grad_reduce", "true"},     {"model.pipeline_model_parallel_size", "2"}};
+  const std::vector<std::pair<const char*, const char*>> provider = {
+      {"model.num_layers", "4"},          {"model.hidden_size", "512"},
+      {"model.num_attention_heads", "8"}, {"train.global_batch_size", "8"},
+      {"model.num_moe_experts", "8"},     {"model.window_size", "(127, 0)"}};
+  check_law({bridge_words(), {overrides, provider, {{"@program", "run_recipe.py"}}}, {}});
+}
+
+TEST_CASE("what counts as understood of verl, nanotron and NeMo changes what is read") {
+  const std::vector<std::pair<const char*, const char*>> verl = {
+      {"actor_rollout_ref.model.path", "qwen3-8b"}, {"trainer.nnodes", "2"}};
+  auto by_megatron = verl;
+  by_megatron.push_back({"actor_rollout_ref.actor.strategy", "megatron"});
+  auto dynamic = verl;
+  dynamic.push_back({"actor_rollout_ref.actor.use_dynamic_bsz", "True"});
+  check_law({verl_words(), {verl, by_megatron, dynamic}, {}});
+  const std::vector<std::pair<const char*, const char*>> nanotron = {
+      {"parallelism.dp", "8"},
+      {"parallelism.tp", "2"},
+      {"tokens.sequence_length", "512"},
+      {"model.model_config.num_hidden_layers", "4"},
+      {"model.dtype", "bfloat16"}};
+  auto experts = nanotron;
+  experts.push_back({"model.model_config.moe_num_experts", "8"});
+  check_law({nanotron_words(), {nanotron, experts}, {}});
+  const std::vector<std::pair<const char*, const char*>> nemo = {
+      {"model.num_layers", "4"},
+      {"trainer.devices", "8"},
+      {"model.tensor_model_parallel_size", "2"}};
+  check_law({nemo_words(), {nemo}, {}});
+}
+
+TEST_CASE("what counts as understood of the stacks around transformers changes what is read") {
+  using Base = std::vector<std::pair<const char*, const char*>>;
+  const Base machine = {{"num_processes", "8"}, {"per_device_train_batch_size", "2"}};
+  const auto with = [](Base base, const Base& more) {
+    base.insert(base.end(), more.begin(), more.end());
+    return base;
+  };
+  const Base trl = {{"model_name_or_path", "qwen3-8b"}, {"per_device_train_batch_size", "2"}};
+  const Base fsdp = with(trl, {{"distributed_type", "FSDP"}, {"fsdp_config.fsdp_version", "2"}});
+  const Base zero =
+      with(trl, {{"distributed_type", "DEEPSPEED"}, {"deepspeed_config.zero_stage", "3"}});
+  const Base lora = with(trl, {{"use_peft", "true"}, {"load_in_4bit", "true"}});
+  const Base kept = with(fsdp, {{"gradient_checkpointing", "false"}});
+  const Base eight = with(trl, {{"use_peft", "true"}});
+  const Base bare = {{"per_device_train_batch_size", "2"}, {"num_gpus", "8"}};
+  check_law({trainer_words(), {trl, fsdp, zero, lora, kept, eight, bare}, {}});
+  const Base mesh = with(fsdp, {{"parallelism_config.parallelism_config_dp_shard_size", "2"}});
+  check_law({accelerate_words(),
+             {trl, fsdp, zero, mesh, with(trl, {{"num_machines", "2"}}),
+              with(trl, {{"num_processes", "16"}}), with(trl, {{"nproc_per_node", "8"}})},
+             {"config_file"}});  // a file that is read beside
+  const Base ds = {{"train_batch_size", "64"},
+                   {"zero_optimization.stage", "3"},
+                   {"train_micro_batch_size_per_gpu", "2"}};
+  check_law({deepspeed_words(),
+             {ds,
+              {{"train_micro_batch_size_per_gpu", "2"}},
+              zero,
+              with({{"train_batch_size", "64"}, {"bf16.enabled", "true"}},
+                   {{"zero_optimization.stage", "1"}})},
+             {}});
+  const Base axolotl = {{"base_model", "qwen3-8b"}, {"micro_batch_size", "2"}};
+  check_law({axolotl_words(),
+             {axolotl, with(axolotl, {{"adapter", "lora"}}),
+              with(axolotl, {{"fsdp_version", "2"}, {"fsdp_config.reshard_after_forward", "true"}}),
+              with(axolotl, {{"deepspeed", "ds_z3.json"}}),
+              with(axolotl, {{"fsdp_version", "2"}, {"dp_shard_size", "2"}})},
+             {}});
+  const Base factory = {
+      {"model_name_or_path", "qwen3-8b"}, {"finetuning_type", "lora"}, {"cutoff_len", "512"}};
+  check_law({llama_factory_words(),
+             {factory, with(factory, {{"quantization_bit", "4"}}),
+              with(factory,
+                   {{"tensor_model_parallel_size", "2"}, {"pipeline_model_parallel_size", "1"}})},
+             {}});
+  const Base swift = {{"tuner_type", "lora"}, {"model", "qwen3-8b"}};
+  const Base by_megatron = {{"@program", "megatron sft"},
+                            {"model", "qwen3-30b-a3b"},
+                            {"tensor_model_parallel_size", "2"}};
+  check_law({swift_words(),
+             {swift, by_megatron,
+              with(by_megatron,
+                   {{"pipeline_model_parallel_size", "1"}, {"expert_model_parallel_size", "2"}}),
+              with(swift, {{"NPROC_PER_NODE", "8"}})},
+             {}});
+}
