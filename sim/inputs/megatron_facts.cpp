@@ -13,31 +13,9 @@
 namespace stepcast::sim {
 namespace {
 
-constexpr Rename expert_numbers[] = {
-    {"moe_router_topk", "model.experts_per_token"},
-    {"moe_ffn_hidden_size", "model.expert_ffn"},
-    {"moe_shared_expert_intermediate_size", "model.shared_expert_ffn"},
-    {"moe_router_num_groups", "model.router_groups"},
-    {"moe_router_group_topk", "model.router_group_limit"},
-    {"moe_latent_size", "model.expert_latent"},
-    {"expert_model_parallel_size", "plan.expert"},
-    {"expert_tensor_parallel_size", "plan.expert_tensor"},
-};
-constexpr Rename expert_flags[] = {
-    {"moe_shared_expert_gate", "model.shared_expert_gate"},
-    {"moe_router_enable_expert_bias", "model.router_bias"},
-    {"moe_pad_expert_input_to_capacity", "plan.pad_to_capacity"},
-    {"moe_shared_expert_overlap", "plan.shared_expert_overlap"},
-    {"overlap_moe_expert_parallel_comm", "plan.expert_overlap"},
-    {"delay_wgrad_compute", "plan.delay_wgrad"},
-    {"moe_permute_fusion", "software.permute_fused"},
-    {"moe_router_fusion", "software.router_fused"},
-};
-constexpr Rename latent_numbers[] = {
-    {"q_lora_rank", "model.latent_q_rank"}, {"kv_lora_rank", "model.latent_kv_rank"},
-    {"qk_head_dim", "model.latent_nope"},   {"qk_pos_emb_head_dim", "model.latent_rope"},
-    {"v_head_dim", "model.latent_value"},
-};
+bool is_latent(const LaunchWord& word) { return word.key.starts_with("model.latent_"); }
+bool is_delta(const LaunchWord& word) { return word.key.starts_with("model.delta_"); }
+bool is_of_experts(const LaunchWord& word) { return !is_latent(word) && !is_delta(word); }
 
 /// Python's list of zeros and ones, parts of it repeated; of at most as many layers as a model has.
 std::vector<bool> layer_list(const std::string& text) {
@@ -135,7 +113,7 @@ void MegatronFacts::model() {
   for (const char* setting : {"num_experts", "num_moe_experts"})
     if (const auto number = integer(setting); number && *number > 1) experts(*number);
   if (on("multi_latent_attention")) {
-    numbers(latent_numbers);
+    take_part(megatron_words(), is_latent);
     facts_.erase("model.qk_norm");  // of its low ranks, which are always there
   }
   usual_width(gated);
@@ -154,9 +132,7 @@ void MegatronFacts::usual_width(bool gated) {
 /// A print of all arguments has those of experts for dense models too, so they are read here alone.
 void MegatronFacts::experts(std::int64_t count) {
   set("model.experts", count);
-  numbers(expert_numbers);
-  for (const auto& [setting, key] : expert_flags)
-    if (const auto flag = settings_.flag(name(setting))) set(key, *flag);
+  take_part(megatron_words(), is_of_experts);
   if (!integer("moe_ffn_hidden_size"))
     if (const auto ffn = integer("ffn_hidden_size")) set("model.expert_ffn", *ffn);
   if (word("moe_router_score_function") == "sigmoid") set("model.router", std::string("sigmoid"));

@@ -65,11 +65,8 @@ class MegatronParts : public Translator {
   }
 
   void delta() {
-    constexpr Rename sizes[] = {{"linear_key_head_dim", "model.delta_key_dim"},
-                                {"linear_value_head_dim", "model.delta_value_dim"},
-                                {"linear_num_key_heads", "model.delta_key_heads"},
-                                {"linear_num_value_heads", "model.delta_value_heads"}};
-    numbers(sizes);
+    take_part(megatron_words(),
+              [](const LaunchWord& word) { return word.key.starts_with("model.delta_"); });
     pattern('G', integer("linear_attention_freq").value_or(4));
   }
 

@@ -11,10 +11,6 @@
 
 namespace stepcast::sim {
 
-struct Rename {
-  const char *setting, *key;
-};
-
 class Translator {
  public:
   /// `prefix` stands before every name: "model." of NeMo.
@@ -44,21 +40,30 @@ class Translator {
   }
   bool on(const char* setting) const { return settings_.flag(name(setting)).value_or(false); }
 
-  template <std::size_t n>
-  void numbers(const Rename (&table)[n]) {
-    for (const auto& [setting, key] : table)
-      if (const auto number = integer(setting); number && *number > 0) set(key, *number);
-  }
   /// The counts and flags of a table.
   void take(LaunchWords words) {
-    for (const LaunchWord& word : words) {
-      const std::string setting(word.name), key(word.key);
-      if (word.use == Use::count) {
-        if (const auto number = integer(setting.c_str()); number && *number > 0) set(key, *number);
-      } else if (word.use == Use::flag) {
-        if (const auto flag = settings_.flag(name(setting.c_str()))) set(key, *flag);
-      }
-    }
+    for (const LaunchWord& word : words)
+      if (word.use == Use::count)
+        take_count(word);
+      else if (word.use == Use::flag)
+        take_flag(word);
+  }
+  /// Those of parts of a model, `of(word)`, where it has the part.
+  template <class Of>
+  void take_part(LaunchWords words, Of of) {
+    for (const LaunchWord& word : words)
+      if (word.use == Use::part_count && of(word))
+        take_count(word);
+      else if (word.use == Use::part_flag && of(word))
+        take_flag(word);
+  }
+  void take_count(const LaunchWord& word) {
+    const auto number = integer(std::string(word.name).c_str());
+    if (number && *number > 0) set(std::string(word.key), *number);
+  }
+  void take_flag(const LaunchWord& word) {
+    const auto flag = settings_.flag(name(std::string(word.name).c_str()));
+    if (flag) set(std::string(word.key), *flag);
   }
   void ranks(std::optional<std::int64_t> ranks) {
     if (!ranks || *ranks < 1) return;

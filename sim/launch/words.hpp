@@ -10,11 +10,13 @@
 namespace stepcast::sim {
 
 enum class Use : std::uint8_t {
-  count,    // a whole number above 0: `key` as it is
-  flag,     // `key` as it is
-  read,     // a part of what `key` means to the format's own code
-  unsaid,   // bears on a step, and no key here says it: `key` is why, named where it is on
-  ignored,  // cannot matter to a step
+  count,       // a whole number above 0: `key` as it is
+  flag,        // `key` as it is
+  part_count,  // as count, of a part of the model (experts, latent attention) that is there
+  part_flag,   // as flag, of such a part
+  read,        // a part of what `key` means to the format's own code
+  unsaid,      // bears on a step, and no key here says it: `key` is why, named where it is on
+  ignored,     // cannot matter to a step
 };
 
 struct LaunchWord {
