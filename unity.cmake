@@ -17,7 +17,7 @@ option(STEPCAST_COLD_OG "Compile rooms that read and print with -Og, whatever th
 set(STEPCAST_NO_READERS
   "calibrate/(command|device|fit|host|reference|report|session)/"
   "sim/(command|goal|handout|pictures|told|why)/"
-  "sim/launch/(argument_text|bridge_config|deepspeed_config|fsdp_config|job|launch|megatron_arguments)[.]"
+  "sim/launch/(argument_text|bridge_(config|recipe)|deepspeed_config|fsdp_config|job|launch|megatron_arguments)[.]"
   "sim/launch/(megatron_model|nemo_config|torchtitan_config|torchtitan_python|trl_config)[.]"
   "sim/chakra/(export|node_order|rank_lanes|rank_trace|replay|replay_system|trace_folder)[.]"
   "sim/compare/(attribution|changes|compare|picture|runner|shapley|told)[.]"

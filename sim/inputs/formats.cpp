@@ -4,9 +4,9 @@
 
 #include "sim/inputs/launch_arguments.hpp"
 #include "sim/inputs/launch_facts.hpp"
-#include "sim/inputs/other_words.hpp"
-#include "sim/inputs/trainer_words.hpp"
 #include "sim/inputs/vocabulary.hpp"
+#include "sim/launch/other_words.hpp"
+#include "sim/launch/trainer_words.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -41,6 +41,15 @@ void add_megatron(Facts& facts, const Settings& settings, const Catalogue& catal
   }
 }
 
+/// What torchrun is told, of a configuration that says no machine.
+void add_machine(Facts& facts, const Settings& settings, const std::string& source) {
+  const auto each = settings.integer("nproc_per_node"), nodes = settings.integer("nnodes");
+  if (facts.ranks || !each || *each < 1) return;
+  facts.gpus_per_node = *each;
+  facts.ranks = *each * std::max<std::int64_t>(1, nodes.value_or(1));
+  facts.ranks_source = source;
+}
+
 constexpr InputFormat formats[] = {
     {"the command line of verl",
      [](const Settings& s) { return any(s, "actor_rollout_ref."); },
@@ -49,7 +58,8 @@ constexpr InputFormat formats[] = {
     {"the registry and command line of torchtitan",
      [](const Settings& s) {
        return s.has("training.max_context_length") || s.has("model_spec") ||
-              calls(s, "torchtitan.train") || calls(s, "run_train.sh");
+              ((calls(s, "torchtitan.train") || calls(s, "run_train.sh")) &&
+               !s.has("training.seq_len"));
      },
      add_torchtitan_2026_facts,
      {torchtitan_words}},
@@ -58,6 +68,7 @@ constexpr InputFormat formats[] = {
      [](Facts& facts, const Settings& settings, const Catalogue& catalogue,
         const std::string& source) {
        add_torchtitan_facts(facts, settings, catalogue, source);
+       add_machine(facts, settings, source);
        // Its TOML was read up to then; a log names its GPU.
        if (!facts.find("software.version") && !settings.has("gpu"))
          facts.set("software.version", toml_text("2025", ""), source);
@@ -89,6 +100,7 @@ constexpr InputFormat formats[] = {
      [](const Settings& s) { return s.has("init_device_mesh.tp"); },
      [](Facts& facts, const Settings& settings, const Catalogue&, const std::string& source) {
        add_fsdp_facts(facts, settings, source);
+       add_machine(facts, settings, source);
      },
      {fsdp_words}},
     {"the arguments of ms-swift",
@@ -133,8 +145,9 @@ constexpr InputFormat formats[] = {
      },
      [](Facts& facts, const Settings& settings, const Catalogue&, const std::string& source) {
        add_deepspeed_facts(facts, settings, source);
+       add_machine(facts, settings, source);
      },
-     {deepspeed_words}},
+     {deepspeed_words, accelerate_words}},
 };
 
 }  // namespace

@@ -3,26 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "engine/check.hpp"
 #include "sim/inputs/formats.hpp"
 #include "sim/inputs/launch_arguments.hpp"
-#include "sim/inputs/python_calls.hpp"
+#include "sim/inputs/named_files.hpp"
 #include "sim/inputs/shell_text.hpp"
+#include "sim/inputs/text_pieces.hpp"
 #include "sim/inputs/yaml_settings.hpp"
 
 namespace stepcast::sim {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::string_view bare(std::string_view text) {
-  constexpr std::string_view whites = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(whites);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(whites) - first + 1);
-}
 
 template <class Call>
 void each_line(std::string_view text, Call call) {
@@ -46,22 +37,6 @@ Settings dump_settings(std::string_view text) {
     out.set(std::string(name), std::string(bare(line.substr(end))));
   });
   return out;
-}
-
-/// Between its blanks, as an unquoted $(cat FILE) is cut.
-std::vector<std::string_view> words_of_text(std::string_view text) {
-  constexpr std::string_view gaps = " \t\r\n";
-  std::vector<std::string_view> out;
-  for (std::size_t at = text.find_first_not_of(gaps); at != std::string_view::npos;) {
-    const std::size_t end = std::min(text.find_first_of(gaps, at), text.size());
-    out.push_back(text.substr(at, end - at));
-    at = text.find_first_not_of(gaps, end);
-  }
-  return out;
-}
-
-bool says(std::string_view text, std::string_view word) {
-  return text.find(word) != std::string_view::npos;
 }
 
 /// "+actor.megatron.x=1": hydra's words.
@@ -105,16 +80,28 @@ bool is_no_training(const ShellCommand& command) {
   return std::ranges::find(others, command.words[0]) != std::end(others);
 }
 
-/// A file that the one at `path` names, beside it or beside a folder above.
-std::optional<std::string> text_beside(const std::string& path, const std::string& named) {
-  constexpr int most_folders = 6;
-  if (named.empty() || named.find('$') != std::string::npos) return std::nullopt;
-  std::error_code error;
-  fs::path folder = fs::absolute(path, error).parent_path();
-  for (int i = 0; i < most_folders; ++i, folder = folder.parent_path())
-    if (const fs::path file = folder / named; fs::is_regular_file(file, error))
-      return read_toml_text(file.string());
-  return std::nullopt;
+/// "MODEL_ARGS: {--num-layers: 12}" of Megatron-LM's own tests.
+Settings without_dashes(const Settings& said) {
+  constexpr std::string_view table = "MODEL_ARGS.--";
+  Settings out;
+  bool arguments = false;
+  std::vector<std::string> words;
+  for (const auto& [name, value] : said.all()) {
+    if (!name.starts_with(table)) {
+      if (!name.starts_with("ENV_VARS") && !name.starts_with("MODEL_ARGS")) out.set(name, value);
+      continue;
+    }
+    words.push_back("--" + name.substr(table.size()));
+    if (value != "true") words.push_back(value);
+    if (value == "false") words.resize(words.size() - 2);
+    arguments = true;
+  }
+  for (const LaunchArgument& argument : command_arguments(words))
+    out.set(argument.name, argument.value);
+  if (arguments) out.set("@arguments", "True");
+  if (arguments)
+    for (const char* beside : {"LAUNCHER", "METRICS", "TEST_TYPE", "MODE"}) out.erase(beside);
+  return out;
 }
 
 class ScriptSettings {
@@ -162,6 +149,7 @@ class ScriptSettings {
   }
 
   void take(Settings found) {
+    add_named_files(found, path_);
     if (format_of(found) != nullptr && found.all().size() > best.all().size())
       best = std::move(found);
   }
@@ -187,116 +175,6 @@ class ScriptSettings {
  private:
   const std::string& path_;
 };
-
-/// "MODEL_ARGS: {--num-layers: 12}" of Megatron-LM's own tests.
-Settings without_dashes(const Settings& said) {
-  constexpr std::string_view table = "MODEL_ARGS.--";
-  Settings out;
-  bool arguments = false;
-  std::vector<std::string> words;
-  for (const auto& [name, value] : said.all()) {
-    if (!name.starts_with(table)) {
-      if (!name.starts_with("ENV_VARS") && !name.starts_with("MODEL_ARGS")) out.set(name, value);
-      continue;
-    }
-    words.push_back("--" + name.substr(table.size()));
-    if (value != "true") words.push_back(value);
-    if (value == "false") words.resize(words.size() - 2);
-    arguments = true;
-  }
-  for (const LaunchArgument& argument : command_arguments(words))
-    out.set(argument.name, argument.value);
-  if (arguments) out.set("@arguments", "True");
-  if (arguments)
-    for (const char* beside : {"LAUNCHER", "METRICS", "TEST_TYPE", "MODE"}) out.erase(beside);
-  return out;
-}
-
-/// TOML of torchtitan, as settings.
-void add_toml(const TomlValue& value, const std::string& path, Settings& out) {
-  if (const auto* table = value.table()) {
-    for (const TomlEntry& entry : *table)
-      add_toml(entry.value, path.empty() ? entry.key : path + "." + entry.key, out);
-  } else {
-    out.set(path, value.text() != nullptr ? *value.text() : write_toml_value(value));
-  }
-}
-
-/// What is not said yet. "auto" is the other file's to say.
-void add_usual(Settings& settings, const Settings& others) {
-  for (const auto& [name, value] : others.all()) {
-    const std::string* said = settings.find(name);
-    if (said == nullptr || *said == "auto") settings.set(name, value);
-  }
-}
-
-/// One function of a registry: the only one, or the one named behind a '#' of the path.
-Settings registered(std::string_view text, const std::string& path, const std::string& function) {
-  auto calls = read_python_calls(text, path);
-  std::erase_if(calls, [](const auto& one) {
-    const auto at = one.second.all().lower_bound("training");
-    return at == one.second.all().end() || !at->first.starts_with("training");
-  });
-  if (calls.empty()) throw InputError(path, "has no function that returns a Trainer.Config");
-  std::string names;
-  for (const auto& [name, call] : calls) names += (names.empty() ? "" : ", ") + name;
-  const auto found = function.empty() && calls.size() == 1 ? calls.begin() : calls.find(function);
-  if (found == calls.end())
-    throw InputError(path, "has several functions: " + names,
-                     "name one of them, " + path + "#" + calls.begin()->first);
-  Settings out = found->second;
-  out.set("config", found->first);
-  constexpr std::string_view import = "from torchtitan.models.";
-  std::string module = fs::path(path).parent_path().filename().string();  // models/llama3/...
-  if (const std::size_t at = text.find(import); at != std::string_view::npos)
-    if (const std::size_t end = text.find_first_of(" .", at + import.size());
-        end != std::string_view::npos && text.substr(at + import.size(), 7) != "common.")
-      module = text.substr(at + import.size(), end - at - import.size());
-  out.set_usual("module", module);
-  return out;
-}
-
-/// A recipe of Megatron-Bridge in Python: the function that makes a model or calls another recipe.
-Settings bridge_recipe(std::string_view text, const std::string& path,
-                       const std::string& function) {
-  auto calls = read_python_calls(text, path);
-  std::erase_if(calls, [&](const auto& one) {
-    const std::string* base = one.second.find("");
-    const bool recipe = base != nullptr && base->ends_with("_config");
-    return (!function.empty() && one.first != function) ||
-           !(recipe || one.second.has("model.num_layers"));
-  });
-  if (calls.empty()) throw InputError(path, "has no function that returns a recipe");
-  if (calls.size() > 1)
-    throw InputError(path, "has several recipes",
-                     "name one of them, " + path + "#" + calls.begin()->first);
-  Settings out = calls.begin()->second;
-  if (const std::string* base = out.find(""); base != nullptr && !out.has("model.num_layers"))
-    out.set("recipe", *base);
-  out.erase("");
-  return out;
-}
-
-bool is_bridge_recipe(std::string_view text) {
-  return says(text, "def ") && says(text, "from megatron.bridge");
-}
-
-void add_named_files(Settings& settings, const std::string& path) {
-  for (const char* name : {"config_file", "accelerate_config"})
-    if (const std::string* file = settings.find(name))
-      if (const auto text = text_beside(path, *file))
-        add_usual(settings, read_yaml_settings(*text, *file));
-  for (const char* name :
-       {"deepspeed", "deepspeed_config", "deepspeed_config.deepspeed_config_file"})
-    if (const std::string* file = settings.find(name); file && file->ends_with(".json"))
-      if (const auto text = text_beside(path, *file))
-        add_usual(settings, read_json_settings(*text, *file));
-  const std::string* program = settings.find("@program");
-  for (const std::string_view word : words_of_text(program == nullptr ? "" : *program))
-    if (word.ends_with(".py"))
-      if (const auto text = text_beside(path, std::string(word)); text && is_bridge_recipe(*text))
-        add_usual(settings, bridge_recipe(*text, std::string(word), ""));
-}
 
 bool is_script(std::string_view text) {
   if (text.starts_with("#!") && says(text.substr(0, text.find('\n')), "sh")) return true;
@@ -353,8 +231,7 @@ struct Read {
 Read settings_of(std::string_view text, const std::string& path, const std::string& function) {
   const std::string_view body = bare(text);
   if (body.starts_with("{")) return Read{read_json_settings(body, path), {}};
-  if (says(text, "def ") && says(text, "model_registry("))
-    return Read{registered(text, path, function), {}};
+  if (is_registry(text)) return Read{registered(text, path, function), {}};
   if (is_bridge_recipe(text)) return Read{bridge_recipe(text, path, function), {}};
   Settings dump = dump_settings(text);
   constexpr std::size_t least = 5;

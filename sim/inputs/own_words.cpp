@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
-#include "sim/inputs/trainer_words.hpp"
 #include "sim/launch/forms.hpp"
+#include "sim/launch/trainer_words.hpp"
 #include "sim/scenario/model_members.hpp"
 
 namespace stepcast::sim {

@@ -6,8 +6,8 @@
 
 #include "sim/files/split.hpp"
 #include "sim/inputs/formats.hpp"
-#include "sim/inputs/trainer_words.hpp"
 #include "sim/inputs/translator.hpp"
+#include "sim/launch/trainer_words.hpp"
 
 namespace stepcast::sim {
 namespace {

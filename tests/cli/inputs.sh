@@ -82,6 +82,29 @@ expect 0 '^step time ' run "$work/job/job.sbatch" --gpu h100
   "$(step_of "$files/qwen3_30b_megatron.sh" --gpu h100)" ] ||
   fail "the job that was written is another step than the script that was read"
 
+# A job of each framework is read with the files that it names, which lie beside it.
+plan="--model llama3-8b --gpu h100 --nodes 2 --sequence 4096 --global-batch 64 --micro-batch 1"
+while read -r framework data kind; do
+  rm -rf "$work/made"
+  "$program" launch $plan --framework "$framework" --data "$data" --recompute full --job "$kind" \
+    --out "$work/made" >/dev/null 2>&1
+  for job in "$work"/made/job.sbatch "$work"/made/run.sh; do
+    [ ! -e "$job" ] ||
+      [ "$(step_of "$job" --gpu h100 --framework "$framework" --ignore-memory)" = \
+        "$(step_of $plan --framework "$framework" --data "$data" --recompute full --ignore-memory)" ] ||
+      fail "the job for $framework that was written is another step: $kind"
+  done
+done <<END
+megatron-core@0.18 zero1 torchrun
+nemo@25.11 zero1 slurm
+nemo@26.06 zero1 torchrun
+torchtitan@2025 zero3 slurm
+torchtitan@2026 zero3 torchrun
+pytorch-fsdp2 zero3 slurm
+END
+"$program" launch $plan --framework trl --data zero3 --job slurm --out "$work/trl" >/dev/null 2>&1
+expect 3 'does not say cluster.node, give it: --gpu h100' run "$work/trl/job.sbatch"
+
 # Searched as any scenario.
 expect 0 'on 16 x h100-sxm5-80gb, 256 sequences' search "$files/qwen3_30b_megatron.sh" --gpu h100 --limit 2 --quiet
 

@@ -7,10 +7,10 @@
 #include "engine/check.hpp"
 #include "sim/inputs/document.hpp"
 #include "sim/inputs/formats.hpp"
-#include "sim/inputs/other_words.hpp"
-#include "sim/inputs/trainer_words.hpp"
 #include "sim/inputs/yaml_settings.hpp"
 #include "sim/launch/launch.hpp"
+#include "sim/launch/other_words.hpp"
+#include "sim/launch/trainer_words.hpp"
 #include "sim/scenario/file.hpp"
 #include "tests/session.hpp"
 

@@ -1,5 +1,5 @@
 // Names of volcengine/verl at b178a3c (2026-01), huggingface/nanotron at 2411b022 (2026-04).
-#include "sim/inputs/other_words.hpp"
+#include "sim/launch/other_words.hpp"
 
 namespace stepcast::sim {
 namespace {

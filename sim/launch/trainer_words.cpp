@@ -1,7 +1,7 @@
 // Names and defaults as of 2026-08, from the tables of the project's notes: huggingface/trl at
 // f2cd577, hiyouga/LLaMA-Factory at ff6d4d1, axolotl-ai-cloud/axolotl at 067b021, modelscope/
 // ms-swift at 3602360, huggingface/accelerate at 16cb6eb, deepspeed 38327e0 (2025-02) and 0.18.
-#include "sim/inputs/trainer_words.hpp"
+#include "sim/launch/trainer_words.hpp"
 
 namespace stepcast::sim {
 namespace {
