@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/command/scenario_input.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/command/tell_launch.hpp"
 #include "sim/files/printable.hpp"
@@ -46,7 +47,7 @@ void print_launch(const Launch& launch) {
 int run_launch(const Arguments& arguments, const Catalogue& catalogue) {
   const Scenario scenario =
       launched(asked_document(launch_verb(), arguments, catalogue), catalogue);
-  return tell_launch(launch_of(scenario), scenario, arguments);
+  return tell_launch(launch_in_kind(scenario, arguments, catalogue), scenario, arguments);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/inputs/document.hpp"
+#include "sim/inputs/own_words.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -72,6 +73,16 @@ void complete_input(ScenarioInput& input, const Arguments& arguments, const Cata
     write_whole(arguments.get("scenario-out"), "# Read by stepcast from " + input.document.where +
                                                    ", " + input.launch->format + ".\n" +
                                                    write_toml(input.document));
+}
+
+Launch launch_in_kind(const Scenario& scenario, const Arguments& arguments,
+                      const Catalogue& catalogue) {
+  const auto& files = arguments.positional();
+  if (files.empty()) return launch_of(scenario);
+  const ScenarioInput input = read_scenario_input(files, catalogue);
+  if (!input.launch || input.launch->stack.empty() || arguments.has("framework"))
+    return launch_of(scenario);
+  return own_words_of(scenario, input.launch->stack);
 }
 
 }  // namespace stepcast::sim

@@ -7,6 +7,7 @@
 
 #include "sim/files/toml_value.hpp"
 #include "sim/inputs/launch_file.hpp"
+#include "sim/launch/launch.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/scenario/catalogue.hpp"
 
@@ -29,5 +30,10 @@ ScenarioInput read_scenario_input(std::span<const std::string> paths, const Cata
 /// was read, names the machine that follows, writes --scenario-out. Throws InputError naming all
 /// that nobody said, each with its option.
 void complete_input(ScenarioInput& input, const Arguments& arguments, const Catalogue& catalogue);
+
+/// The plan in the format of the files that the user has, where that is a stack of own words; else
+/// in its framework's form.
+Launch launch_in_kind(const Scenario& scenario, const Arguments& arguments,
+                      const Catalogue& catalogue);
 
 }  // namespace stepcast::sim

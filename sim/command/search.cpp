@@ -9,6 +9,7 @@
 #include "sim/command/commands.hpp"
 #include "sim/command/handout_options.hpp"
 #include "sim/command/kept_plans.hpp"
+#include "sim/command/scenario_input.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/printable.hpp"
@@ -144,8 +145,9 @@ int answer_search(const PlansRequest& request, const Arguments& arguments, const
   const SearchResult& result = answer.result;
   if (kept.shard().is_part()) return kept.tell_shard(result.ended, arguments.has("json"));
   complete_search(answer, own, machine, session, std::make_shared<Confidence>(session));
-  const Launch launch =
-      result.found.empty() ? Launch{} : launch_of(result.found.front().report.scenario);
+  const Launch launch = result.found.empty() ? Launch{}
+                                             : launch_in_kind(result.found.front().report.scenario,
+                                                              arguments, catalogue);
   const TextTable plans = result.found.empty() ? TextTable{} : view.arranged(plans_table(answer));
   const std::string table = result.found.empty() ? "" : view.text(plans);
   const std::string text = search_text(answer, table) + launch_text(launch, kept.has_folder());

@@ -54,7 +54,8 @@ constexpr InputFormat formats[] = {
     {"the command line of verl",
      [](const Settings& s) { return any(s, "actor_rollout_ref."); },
      add_verl_facts,
-     {verl_words}},
+     {verl_words},
+     "verl"},
     {"the registry and command line of torchtitan",
      [](const Settings& s) {
        return s.has("training.max_context_length") || s.has("model_spec") ||
@@ -109,7 +110,8 @@ constexpr InputFormat formats[] = {
               calls(s, "swift pt") || calls(s, "megatron sft") || calls(s, "megatron pt");
      },
      add_trainer_facts,
-     {swift_words, trainer_words, deepspeed_words}},
+     {swift_words, trainer_words, deepspeed_words},
+     "swift"},
     {"the arguments of Megatron-LM",
      [](const Settings& s) {
        return s.has("num_layers") ||
@@ -120,14 +122,16 @@ constexpr InputFormat formats[] = {
     {"the YAML of Axolotl",
      [](const Settings& s) { return s.has("base_model"); },
      add_trainer_facts,
-     {axolotl_words, trainer_words, deepspeed_words}},
+     {axolotl_words, trainer_words, deepspeed_words},
+     "axolotl"},
     {"the YAML of LLaMA-Factory",
      [](const Settings& s) {
        return s.has("finetuning_type") || s.has("cutoff_len") ||
               (s.has("template") && s.has("model_name_or_path"));
      },
      add_trainer_facts,
-     {llama_factory_words, trainer_words, deepspeed_words}},
+     {llama_factory_words, trainer_words, deepspeed_words},
+     "llama-factory"},
     {"the arguments of transformers and TRL",
      [](const Settings& s) {
        return s.has("model_name_or_path") || s.has("per_device_train_batch_size");

@@ -17,6 +17,7 @@ struct InputFormat {
   bool (*is)(const Settings&);
   void (*add)(Facts&, const Settings&, const Catalogue&, const std::string& source);
   LaunchWords (*words[3])();  // null beyond those that it has
+  std::string_view stack{};   // of own_words.hpp; empty: its framework has a launch form
 
   std::vector<LaunchWords> tables() const;
 };

@@ -273,6 +273,7 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
   const InputFormat* format = format_of(all);
   if (format == nullptr) return std::nullopt;
   out.format = format->name;
+  out.stack = format->stack;
   format->add(out.facts, all, catalogue, names);
   all.erase("@program");
   all.erase("@arguments");

@@ -17,6 +17,7 @@ struct LaunchInput {
   std::string format;  // "the YAML of Axolotl"
   Facts facts;
   Understanding understanding;
+  std::string stack{};  // of own_words.hpp: what is written goes over the user's own file
 };
 
 struct NamedText {

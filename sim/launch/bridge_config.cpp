@@ -129,8 +129,8 @@ std::vector<std::string> bridge_notes(const Scenario& s) {
       s.precision.gradient_reduce != s.precision.compute)
     out.push_back(other_reduction(s, s.precision.compute));
   if (stated_routing(s)) out.push_back(routing_note());
-  for (std::string& note :
-       common_notes(s, {"software.gradient_overlap", "software.gather_overlap"}))
+  for (std::string& note : common_notes(s, {"software.gradient_overlap", "software.gather_overlap",
+                                            "software.permute_fused", "software.router_fused"}))
     out.push_back(std::move(note));
   return out;
 }

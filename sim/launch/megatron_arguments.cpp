@@ -248,7 +248,17 @@ class MegatronArguments {
       flag("overlap-param-gather");
     if (plan.tensor_overlap == workloads::TensorOverlap::userbuffers && plan.tensor > 1)
       flag("tp-comm-overlap");
+    context_exchange();
+    if (s_.software.loss.fused && out_.has("cross-entropy-loss-fusion"))
+      flag("cross-entropy-loss-fusion");
     optimizer_offload();
+  }
+
+  void context_exchange() {
+    using enum workloads::ContextExchange;
+    if (s_.plan.context < 2 || !out_.has("cp-comm-type")) return;
+    const workloads::ContextExchange kind = s_.software.attention.exchange;
+    set("cp-comm-type", kind == all_gather ? "all_gather" : kind == all_to_all ? "a2a" : "p2p");
   }
 
   /// Megatron core 0.12 and later (recalled, 2026).
@@ -364,7 +374,9 @@ Launch megatron_launch(const Scenario& s) {
   const auto common =
       is_deepspeed(s) ? common_notes(s, {"software.gradient_overlap", "software.ddp_bucket_bytes"})
                       : common_notes(s, {"software.gradient_overlap", "software.gather_overlap",
-                                         "software.use_megatron_fsdp"});
+                                         "software.use_megatron_fsdp", "software.permute_fused",
+                                         "software.router_fused", "software.fused_loss",
+                                         "software.context_exchange"});
   out.notes.insert(out.notes.end(), common.begin(), common.end());
   const bool one_connection =
       !runs_megatron_fsdp(s) && !s.plan.expert.overlap && (s.plan.tensor > 1 || s.plan.context > 1);

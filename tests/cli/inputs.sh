@@ -108,6 +108,16 @@ expect 3 'does not say cluster.node, give it: --gpu h100' run "$work/trl/job.sba
 # Searched as any scenario.
 expect 0 'on 16 x h100-sxm5-80gb, 256 sequences' search "$files/qwen3_30b_megatron.sh" --gpu h100 --limit 2 --quiet
 
+# What a search of a file finds is written in the file's own format, to be laid over it.
+expect 0 '(--out DIR writes axolotl.yaml)$' search "$files/axolotl_lora.yaml" --gpu h100 --nodes 1 \
+  --limit 2 --quiet
+expect 0 '^launch .*cat verl.overrides' search "$files/verl_grpo.sh" --gpu h100 --limit 2 --quiet
+"$program" launch "$files/verl_grpo.sh" --gpu h100 --data zero2 --recompute none --out "$work/verl" \
+  >/dev/null 2>&1
+expect 0 '^plan  *zero2 8 ' run "$work/verl/verl.overrides" "$files/verl_grpo.sh" --gpu h100 \
+  --ignore-memory
+expect 0 '^# megatron.args: ' launch "$files/qwen3_30b_megatron.sh" --gpu h100
+
 # What is no format of these.
 echo 'colour: blue' >"$work/other.yaml"
 expect 3 'neither a scenario nor a launch file' run "$work/other.yaml"

@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "engine/check.hpp"
+#include "sim/inputs/document.hpp"
+#include "sim/inputs/launch_file.hpp"
 #include "sim/launch/job.hpp"
 #include "tests/sim/made_up_answers.hpp"
 
@@ -254,10 +256,10 @@ TEST_CASE("what a form does not say is named") {
 
 TEST_CASE("a key of the software that the user changed is said or named") {
   Scenario s = large("megatron-core", "data = \"zero1\"\n");
-  s.changed = {"software.gradient_overlap", "software.fused_loss"};
+  s.changed = {"software.gradient_overlap", "software.loss_memory"};
   const Launch launch = launch_of(s);
   REQUIRE(launch.notes.size() == 1);
-  CHECK_THAT(launch.notes[0], StartsWith("software.fused_loss is not said"));
+  CHECK_THAT(launch.notes[0], StartsWith("software.loss_memory is not said"));
 }
 
 TEST_CASE("experts have words of Megatron core, torchtitan and DeepSpeed, or a reason") {
@@ -479,4 +481,61 @@ TEST_CASE("a job is the whole script around a launch") {
   const Scenario small = large("trl", "data = \"zero3\"\n");
   CHECK_THAT(job_script(launch_of(small), small, "slurm").text,
              Contains("accelerate launch --num_machines 64 --machine_rank $SLURM_NODEID"));
+}
+
+TEST_CASE("what a script of Megatron says of a plan is all in the file that is written for it") {
+  const std::vector<std::string> said = {"--tensor-model-parallel-size 2",
+                                         "--sequence-parallel",
+                                         "--pipeline-model-parallel-size 2",
+                                         "--context-parallel-size 2",
+                                         "--cp-comm-type a2a",
+                                         "--num-virtual-stages-per-pipeline-rank 2",
+                                         "--expert-model-parallel-size 4",
+                                         "--expert-tensor-parallel-size 1",
+                                         "--moe-token-dispatcher-type flex",
+                                         "--moe-flex-dispatcher-backend hybridep",
+                                         "--moe-permute-fusion",
+                                         "--moe-router-fusion",
+                                         "--moe-router-force-load-balancing",
+                                         "--micro-batch-size 1",
+                                         "--global-batch-size 64",
+                                         "--use-distributed-optimizer",
+                                         "--overlap-grad-reduce",
+                                         "--overlap-param-gather",
+                                         "--recompute-granularity selective",
+                                         "--recompute-modules layernorm moe_act",
+                                         "--bf16",
+                                         "--accumulate-allreduce-grads-in-fp32",
+                                         "--fp8-format hybrid",
+                                         "--fp8-recipe tensorwise",
+                                         "--fp8-param-gather",
+                                         "--use-precision-aware-optimizer",
+                                         "--exp-avg-dtype bf16",
+                                         "--exp-avg-sq-dtype bf16",
+                                         "--first-last-layers-bf16",
+                                         "--num-layers-at-start-in-bf16 1",
+                                         "--num-layers-at-end-in-bf16 2",
+                                         "--cross-entropy-loss-fusion",
+                                         "--qk-layernorm",
+                                         "--num-experts 8",
+                                         "--moe-router-topk 2"};
+  std::string text =
+      "--num-layers 8\n--hidden-size 2048\n--num-attention-heads 16\n--kv-channels 128\n"
+      "--group-query-attention\n--num-query-groups 8\n--seq-length 4096\n--swiglu\n"
+      "--max-position-embeddings 4096\n--vocab-size 32000\n--moe-ffn-hidden-size 768\n"
+      "--normalization RMSNorm\n--disable-bias-linear\n--position-embedding-type rope\n"
+      "--untie-embeddings-and-output-weights\n--attention-dropout 0.0\n--hidden-dropout 0.0\n";
+  for (const std::string& line : said) text += line + "\n";
+  const NamedText file{"megatron.args", text};
+  const auto input = read_launch_files({&file, 1}, catalogue());
+  REQUIRE(input);
+  CHECK(input->understanding.unknown == None{});
+  TomlValue document = facts_document(input->facts, "megatron.args");
+  set_path(document, "cluster.node", toml_text("dgx-h100", "--gpu"));
+  set_path(document, "cluster.nodes", {std::int64_t{4}, "--nodes"});
+  complete_machine(document, input->facts, catalogue());
+  const Launch launch = launch_of(read_scenario(document, catalogue()));
+  CHECK(launch.why_not == "");
+  REQUIRE(launch.files.size() == 1);
+  for (const std::string& line : said) CHECK_THAT(launch.files[0].text, Contains(line + "\n"));
 }
