@@ -63,6 +63,7 @@ class RandomSpaces {
   Scenario base_of_experts() {
     Scenario out = base();
     out.software.experts.runs = true;
+    out.software.experts.dispatchers = workloads::ExpertSoftware().dispatchers;
     out.software.experts.fused_router = below(2) == 0;
     out.software.experts.products =
         below(2) == 0 ? workloads::GroupedProducts::loop : workloads::GroupedProducts::one_launch;
