@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "engine/check.hpp"
 #include "sim/files/printable.hpp"
@@ -78,7 +80,8 @@ void complete_input(ScenarioInput& input, const Arguments& arguments, const Cata
 Launch launch_in_kind(const Scenario& scenario, const Arguments& arguments,
                       const Catalogue& catalogue) {
   const auto& files = arguments.positional();
-  if (files.empty()) return launch_of(scenario);
+  std::error_code error;  // of shards that are merged the folder alone is named
+  if (files.empty() || std::filesystem::is_directory(files[0], error)) return launch_of(scenario);
   const ScenarioInput input = read_scenario_input(files, catalogue);
   if (!input.launch || input.launch->stack.empty() || arguments.has("framework"))
     return launch_of(scenario);
