@@ -40,6 +40,12 @@ PcieTree pcie_tree_of(const ClusterParts& parts) {
 }  // namespace
 
 struct StaticRouter::Tables {
+  /// Of a path: their ids in the cluster and within their nodes.
+  struct Ends {
+    DeviceId from = 0, to = 0;
+    DeviceId local_from = 0, local_to = 0;
+    Device source, target;
+  };
   const ClusterParts* parts = nullptr;
   PcieTree tree;
   MeshRoutes mesh;
@@ -47,16 +53,16 @@ struct StaticRouter::Tables {
   void pcie(std::int64_t node, DeviceId from, DeviceId to, Path& path) const;
   bool nvlink(std::int64_t node, DeviceId from, DeviceId to, std::uint64_t key, Path& path) const;
   Device nic_at(const Device& end) const;
-  Device leave(DeviceId from, DeviceId to, std::uint64_t key, Path& path) const;
+  Device leave(const Ends& ends, std::uint64_t key, Path& path) const;
+  void append(const Ends& ends, std::uint64_t key, Path& path) const;
   void within_node(std::int64_t node, DeviceId from, DeviceId to, std::uint64_t key,
                    Path& path) const;
 
-  void check_ends(DeviceId from, DeviceId to) const;
+  Ends ends_of(DeviceId from, DeviceId to) const;
 
   LinkId link_offset(std::int64_t node) const {
     return static_cast<LinkId>(node) * parts->node_links();
   }
-  DeviceId local(DeviceId id) const { return id % parts->node_devices(); }
   DeviceId local_nic(const Device& nic) const {
     return parts->node_layout.first_nic + static_cast<DeviceId>(nic.index);
   }
@@ -130,13 +136,12 @@ Device StaticRouter::Tables::nic_at(const Device& end) const {
           .index = place_of(end.index, parts->node.gpus, parts->node.nics)};
 }
 
-/// Appends the way from `from` to the NIC that its bytes leave the node by, which it returns.
-Device StaticRouter::Tables::leave(DeviceId from, DeviceId to, std::uint64_t key,
-                                   Path& path) const {
-  const Device end = parts->device(from);
-  const Device own = nic_at(end), target = nic_at(parts->device(to));
+/// Appends the way from the source to the NIC that its bytes leave the node by, which it returns.
+Device StaticRouter::Tables::leave(const Ends& ends, std::uint64_t key, Path& path) const {
+  const Device& end = ends.source;
+  const Device own = nic_at(end), target = nic_at(ends.target);
   if (parts->fabric_layout.joined(own.index, target.index)) {
-    if (end.kind == DeviceKind::gpu) pcie(end.node, local(from), local_nic(own), path);
+    if (end.kind == DeviceKind::gpu) pcie(end.node, ends.local_from, local_nic(own), path);
     return own;
   }
   const std::int64_t gpus = parts->node.gpus, nics = parts->node.nics;
@@ -147,19 +152,34 @@ Device StaticRouter::Tables::leave(DeviceId from, DeviceId to, std::uint64_t key
   const Device out{DeviceKind::nic, own.node,
                    parts->fabric_layout.on_rail_of(own.index, target.index)};
   const DeviceId peer = beside(out.index);
-  const DeviceId first = end.kind == DeviceKind::gpu ? local(from) : beside(own.index);
-  if (end.kind != DeviceKind::gpu) pcie(end.node, local(from), first, path);
+  const DeviceId first = end.kind == DeviceKind::gpu ? ends.local_from : beside(own.index);
+  if (end.kind != DeviceKind::gpu) pcie(end.node, ends.local_from, first, path);
   if (first != peer) within_node(end.node, first, peer, key, path);
   pcie(end.node, peer, local_nic(out), path);
   return out;
 }
 
-void StaticRouter::Tables::check_ends(DeviceId from, DeviceId to) const {
-  const DeviceId first = parts->first_fabric_device();
+StaticRouter::Tables::Ends StaticRouter::Tables::ends_of(DeviceId from, DeviceId to) const {
+  const DeviceId first = parts->first_fabric_device(), in_node = parts->node_devices();
   expects(from < first && to < first, "both ends of a path stand in nodes");
-  expects(parts->device(from).kind != DeviceKind::nvswitch &&
-              parts->device(to).kind != DeviceKind::nvswitch,
+  const std::vector<Device>& layout = parts->node_layout.devices;
+  Ends ends{from, to, from % in_node, to % in_node, {}, {}};
+  ends.source = layout[ends.local_from];
+  ends.source.node = from / in_node;
+  ends.target = layout[ends.local_to];
+  ends.target.node = to / in_node;
+  expects(ends.source.kind != DeviceKind::nvswitch && ends.target.kind != DeviceKind::nvswitch,
           "no path ends at an NVSwitch");
+  return ends;
+}
+
+void StaticRouter::Tables::append(const Ends& ends, std::uint64_t key, Path& path) const {
+  const Device &a = ends.source, &b = ends.target;
+  if (ends.from == ends.to) return;
+  if (a.node == b.node) return within_node(a.node, ends.local_from, ends.local_to, key, path);
+  const Device nic_a = leave(ends, key, path), nic_b = nic_at(b);
+  append_fabric_path(*parts, nic_a, nic_b, {ends.from, ends.to, key}, path);
+  if (b.kind == DeviceKind::gpu) pcie(b.node, local_nic(nic_b), ends.local_to, path);
 }
 
 void Router::append_shares(DeviceId from, DeviceId to, std::uint64_t flow_key,
@@ -181,31 +201,23 @@ StaticRouter::StaticRouter(StaticRouter&&) noexcept = default;
 
 void StaticRouter::append_path(DeviceId from, DeviceId to, std::uint64_t flow_key,
                                Path& path) const {
-  const ClusterParts& parts = *tables_->parts;
-  tables_->check_ends(from, to);
-  const Device a = parts.device(from), b = parts.device(to);
-  const DeviceId local_from = tables_->local(from), local_to = tables_->local(to);
-  if (from == to) return;
-  if (a.node == b.node) return tables_->within_node(a.node, local_from, local_to, flow_key, path);
-  const Device nic_a = tables_->leave(from, to, flow_key, path), nic_b = tables_->nic_at(b);
-  append_fabric_path(parts, nic_a, nic_b, {from, to, flow_key}, path);
-  if (b.kind == DeviceKind::gpu) tables_->pcie(b.node, tables_->local_nic(nic_b), local_to, path);
+  tables_->append(tables_->ends_of(from, to), flow_key, path);
 }
 
 void StaticRouter::append_shares(DeviceId from, DeviceId to, std::uint64_t flow_key,
                                  std::vector<LinkShare>& shares) const {
   const ClusterParts& parts = *tables_->parts;
-  tables_->check_ends(from, to);
-  const Device a = parts.device(from), b = parts.device(to);
+  const Tables::Ends ends = tables_->ends_of(from, to);
+  const Device &a = ends.source, &b = ends.target;
   Path whole;  // links that all bytes take
   whole.reserve(16);
   if (parts.fabric.routing == Routing::spray && a.node != b.node) {
-    const Device nic_a = tables_->leave(from, to, flow_key, whole), nic_b = tables_->nic_at(b);
+    const Device nic_a = tables_->leave(ends, flow_key, whole), nic_b = tables_->nic_at(b);
     append_sprayed_ways(parts, nic_a, nic_b, shares);
     if (b.kind == DeviceKind::gpu)
-      tables_->pcie(b.node, tables_->local_nic(nic_b), tables_->local(to), whole);
+      tables_->pcie(b.node, tables_->local_nic(nic_b), ends.local_to, whole);
   } else {
-    append_path(from, to, flow_key, whole);
+    tables_->append(ends, flow_key, whole);
   }
   for (const LinkId link : whole) shares.push_back({link, 1.0});
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -71,11 +72,8 @@ class CachingAllocator {
     FreeBlocks free;
     Id last = none;
   };
-  /// Those of other streams than compute's are made when they are first used.
   Pool& pool_of(bool small, Stream stream) {
-    const std::size_t at = 2 * static_cast<std::size_t>(stream) + (small ? 1 : 0);
-    if (at >= pools_.size()) pools_.resize(2 * num_streams);
-    return pools_[at];
+    return pools_[2 * static_cast<std::size_t>(stream) + (small ? 1 : 0)];
   }
   Pool& pool_of(const MemoryBlock& block) { return pool_of(block.small, block.stream); }
   Id allocate_on_full(std::int64_t bytes, Stream stream);
@@ -94,7 +92,7 @@ class CachingAllocator {
   std::vector<MemoryBlock> blocks_;
   std::vector<Id> unused_ids_;
   std::vector<Segment> segments_;
-  std::vector<Pool> pools_ = std::vector<Pool>(2);
+  std::array<Pool, 2 * num_streams> pools_;
   std::int64_t allocated_ = 0, reserved_ = 0, held_ = 0, next_address_ = 0;
   std::int64_t most_allocated_ = 0, most_held_ = 0;
   std::int64_t card_ = std::numeric_limits<std::int64_t>::max();

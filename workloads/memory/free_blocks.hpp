@@ -1,5 +1,5 @@
 // The free blocks of a caching allocator in the order of their sizes, those of a size in that of
-// their addresses: lists through the blocks, each of sizes within a thirty-second of each other.
+// their addresses: lists through the blocks, each of sizes within an eighth of each other.
 #pragma once
 
 #include <array>
@@ -92,13 +92,13 @@ class FreeBlocks {
     Id smallest = MemoryBlock::none;
     Id near = MemoryBlock::none;  // where one was put last: the next goes close by
   };
-  static constexpr std::size_t word = 64, num_lists = 25 * word;  // of any int64
+  static constexpr std::size_t word = 64, num_lists = 7 * word;  // of any int64
 
-  /// The leading six bits of a size and how many follow them.
+  /// The leading four bits of a size and how many follow them.
   static std::size_t list_of(std::int64_t bytes) {
     const auto units = static_cast<std::uint64_t>(bytes) / 512;
-    const auto shift = static_cast<std::size_t>(std::bit_width(units | 32) - 6);
-    return 32 * shift + (units >> shift);
+    const auto shift = static_cast<std::size_t>(std::bit_width(units | 8) - 4);
+    return 8 * shift + (units >> shift);
   }
   static std::uint64_t bit(std::size_t list) { return std::uint64_t{1} << list % word; }
   static bool goes_before(const MemoryBlock& a, const MemoryBlock& b) {

@@ -103,15 +103,16 @@ bool NcclOverrides::pins_anything() const {
 
 NcclMachine planned_machine(const topology::NodeSpec& node, const GroupShape& shape,
                             const NcclOverrides& overrides) {
-  topology::NodeSpec seen = node;
+  std::optional<topology::NodeSpec> apart;
   if (!overrides.peer_to_peer && node.trays() > 1)
     throw InputError(overrides.where, "NCCL_P2P_DISABLE on a rack of trays is not modelled",
                      "only NVLink joins the trays of a rack");
   if (!overrides.peer_to_peer) {  // peers meet in the host's memory
-    seen.kind = NodeKind::pcie;
-    seen.gpu.nvlink_links = 0;
+    apart = node;
+    apart->kind = NodeKind::pcie;
+    apart->gpu.nvlink_links = 0;
   }
-  NcclMachine machine = nccl_machine(seen, shape);
+  NcclMachine machine = nccl_machine(apart ? *apart : node, shape);
   if (!overrides.nvls.value_or(true)) machine.nvls.reset();
   machine.sharp =
       shape.nodes > 1 && overrides.fabric_has_sharp && overrides.collnet.value_or(false);

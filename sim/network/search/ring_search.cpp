@@ -11,6 +11,7 @@
 
 #include "engine/check.hpp"
 #include "sim/network/search/channel_attempt.hpp"
+#include "sim/program/cache.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -204,18 +205,40 @@ bool runs_twice(const NodeSpec& node, const Found& rings) {
   return !(hopper_or_later(node) && rings.speed < 50.0 && rings.channels.size() > 4);
 }
 
-}  // namespace
+/// All that a search looks at: nodes that differ in nothing else have the same channels.
+struct Question {
+  NodeSpec node;  // the rest of it is left at its defaults
+  std::vector<std::int64_t> members;
+  bool several_nodes = false;
 
-NodeChannels search_channels(const NodeSpec& node, const std::vector<std::int64_t>& members,
-                             bool several_nodes) {
-  expects(!members.empty() && (several_nodes || members.size() > 1),
-          "channels have two ends at least");
-  expects(!several_nodes || node.nics > 0, "a group over several nodes needs NICs");
-  Search search(node, members, several_nodes);
+  Question(const NodeSpec& asked, const std::vector<std::int64_t>& gpus, bool several)
+      : members(gpus), several_nodes(several) {
+    node.name = asked.name;
+    node.kind = asked.kind;
+    node.gpu.architecture = asked.gpu.architecture;
+    node.gpu.nvlink = asked.gpu.nvlink;
+    node.gpu.nvlink_links = asked.gpu.nvlink_links;
+    node.gpus = asked.gpus;
+    node.gpus_per_tray = asked.gpus_per_tray;
+    node.nvlinks = asked.nvlinks;
+    node.nvlink_per_link = asked.nvlink_per_link;
+    node.nics = asked.nics;
+    node.nic = asked.nic;
+    node.pcie_switches = asked.pcie_switches;
+    node.pcie = asked.pcie;
+    node.sockets = asked.sockets;
+    node.socket = asked.socket;
+    node.cpu = asked.cpu;
+  }
+  friend bool operator==(const Question&, const Question&) = default;
+};
+
+NodeChannels searched(const Question& question) {
+  Search search(question.node, question.members, question.several_nodes);
   Found rings = search.rings();
   Found chains = search.chains(rings);
   NodeChannels out;
-  out.copies = runs_twice(node, rings) ? 2 : 1;
+  out.copies = runs_twice(question.node, rings) ? 2 : 1;
   const double copies = static_cast<double>(out.copies);
   out.ring_speed = BytesPerSecond(rings.speed / copies * bytes_per_gigabyte);
   out.chain_speed = BytesPerSecond(chains.speed / copies * bytes_per_gigabyte);
@@ -224,6 +247,19 @@ NodeChannels search_channels(const NodeSpec& node, const std::vector<std::int64_
   out.rings = std::move(rings.channels);
   out.chains = std::move(chains.channels);
   return out;
+}
+
+}  // namespace
+
+NodeChannels search_channels(const NodeSpec& node, const std::vector<std::int64_t>& members,
+                             bool several_nodes) {
+  expects(!members.empty() && (several_nodes || members.size() > 1),
+          "channels have two ends at least");
+  expects(!several_nodes || node.nics > 0, "a group over several nodes needs NICs");
+  static Cache<Question, NodeChannels> found(
+      64);  // a search takes most of what a group's plan does
+  const Question question(node, members, several_nodes);
+  return *found.get(question, [&] { return searched(question); });
 }
 
 BytesPerSecond nvls_head_speed(const NodeSpec& node, std::int64_t heads) {
