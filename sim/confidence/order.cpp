@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 
 #include "sim/files/text_table.hpp"
 
@@ -48,7 +51,36 @@ double Order::probability(double faster_s, double slower_s) const {
   double out = 0.5;
   if (!(gap > 0)) return out;
   for (const Step& step : steps_)
-    if (gap >= step.gap) out = step.probability;
+    if (gap >= step.gap) out = std::max(0.5, step.probability);
+  return out;
+}
+
+/// Of each plan to be faster than the first.
+std::vector<double> Order::odds(std::span<const Contender> plans) const {
+  std::vector<double> out;
+  for (const Contender& plan : plans) {
+    const double first = probability(plans.front().step_s, plan.step_s);
+    out.push_back((1 - first) / first);
+  }
+  return out;
+}
+
+std::vector<double> Order::best(std::span<const Contender> plans) const {
+  const std::vector<double> odds = this->odds(plans);
+  std::vector<std::size_t> likeliest(plans.size());
+  std::iota(likeliest.begin(), likeliest.end(), std::size_t{0});
+  std::ranges::stable_sort(likeliest, std::greater<>(),
+                           [&](std::size_t i) { return plans[i].p_fits; });
+  std::vector<double> out(plans.size());
+  double all = 0;
+  for (std::size_t n = 0; n < likeliest.size(); ++n) {
+    all += odds[likeliest[n]];
+    // That just so many fit.
+    const double next = n + 1 < likeliest.size() ? plans[likeliest[n + 1]].p_fits : 0.0;
+    const double these = plans[likeliest[n]].p_fits - next;
+    if (!(all > 0)) continue;
+    for (std::size_t i = 0; i <= n; ++i) out[likeliest[i]] += these * odds[likeliest[i]] / all;
+  }
   return out;
 }
 

@@ -17,9 +17,19 @@ class Order {
   explicit Order(std::span<const PairCount> pairs);
   static constexpr double least_pairs = 30;
 
-  /// That `faster` is faster when measured, of forecasts of that time. 0.5 for equal ones, or
-  /// without pairs.
+  /// That `faster` is faster when measured, of forecasts of that time: never below 0.5, which is
+  /// that of equal ones, and of all without pairs.
   double probability(double faster_s, double slower_s) const;
+
+  /// A plan among others of its model, cluster and batch.
+  struct Contender {
+    double step_s = 0;
+    double p_fits = 1;
+  };
+  /// How likely each is the fastest of those that fit, the fastest forecast first. The odds of two
+  /// are those of each against the first (Luce's choice axiom, 1959); memory errs alike for all, so
+  /// that what is likelier to fit does wherever another one does. The sum is that one of them fits.
+  std::vector<double> best(std::span<const Contender> plans) const;
 
   /// "12,345 pairs of 3 sources that weigh alike, 67 % of them of HAGE"
   std::string origin() const;
@@ -28,6 +38,8 @@ class Order {
   struct Step {
     double gap = 0, probability = 0.5, weight = 0;
   };
+  std::vector<double> odds(std::span<const Contender> plans) const;
+
   std::vector<Step> steps_;  // by gap
   double pairs_ = 0, largest_ = 0;
   std::size_t sources_ = 0;

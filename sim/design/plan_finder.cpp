@@ -22,8 +22,8 @@ SearchSpace space_of_goal(const DesignGoal& goal, std::vector<Scenario> bases, b
 FastestPlan told(const SearchSpace& space, const SearchResult& result, double above_s) {
   FastestPlan out;
   out.legal = result.legal;
-  out.too_large = result.too_large + result.refused;
-  out.simulated = result.found.size();
+  out.too_large = result.too_large + result.risky.plans + result.refused;
+  out.simulated = result.simulated();
   if (!result.best_is_proven()) {
     out.open = true;
     out.open_s = result.walked ? result.least_open : 0;
@@ -58,6 +58,7 @@ PlanFinder plan_finder(const DesignGoal& goal, const Machines& machines, Session
                                               .deadline = options.deadline,
                                               .threads = options.threads,
                                               .above = above_s * asked_beyond,
+                                              .risky_if_none = false,
                                               .share = options.only_known ? no_share : Shard{}},
                                              stop);
     FastestPlan out = told(space, result, above_s);

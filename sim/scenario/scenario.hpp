@@ -54,6 +54,7 @@ struct RunOptions {
   /// Of one plan what surely does not fit; of many that are compared what more likely does not.
   double refused_below() const { return refuse_below.value_or(0.02); }
   double left_out_below() const { return refuse_below.value_or(0.5); }
+  double fits = 0.9;  // probability to fit from which a search takes a plan for one that does
 };
 
 struct Scenario {

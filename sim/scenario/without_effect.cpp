@@ -255,6 +255,7 @@ constexpr Rule rules[] = {
      },
      "memory is planned before the run"},
     {"run.refuse_below", always, "the plan is not refused, which is all that it decides"},
+    {"run.fits", [](S s) { return s.open.empty(); }, "no plan is searched for"},
     {"software.repeats_kv",
      [](S s) { return !s.software.eager() || s.model.kv_heads == s.model.heads; },
      "it is about eager code and groups of q heads"},

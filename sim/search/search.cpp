@@ -26,9 +26,9 @@ constexpr std::size_t batch_of_simulations = 8;    // at a time, whatever the th
 constexpr std::size_t between_looks = 4096;        // plans, at the clock and the user's interrupt
 constexpr std::size_t few_combinations = 100'000;  // a whole walk of so many takes no longer
 
-/// What a plan may need: to be tried, and not to be surely too large.
+/// What a plan may need: to be taken, to be risky at least, and not to be surely too large.
 struct Room {
-  Bytes tried{}, possible{};
+  Bytes taken{}, tried{}, possible{};
 };
 
 struct Bounded {
@@ -42,9 +42,10 @@ bool sooner(const Bounded& a, const Bounded& b) {
 
 class Search {
  public:
+  /// `risky`: plans that more likely fit than not are taken for such as do.
   Search(const SearchSpace& space, const SearchMachine& machine, const SearchOptions& options,
-         const std::atomic<bool>& stop)
-      : space_(space), machine_(machine), options_(options), stop_(stop) {}
+         const std::atomic<bool>& stop, bool risky)
+      : space_(space), machine_(machine), options_(options), stop_(stop), take_risky_(risky) {}
 
   SearchResult run() {
     if (options_.look_first && options_.limit == 0 && !options_.share.is_part() &&
@@ -65,11 +66,8 @@ class Search {
     std::ranges::sort(result_.misses, [](const Miss& a, const Miss& b) {
       return std::tie(a.needed, a.knobs) < std::tie(b.needed, b.knobs);
     });
-    for (Found& found : result_.found) {
-      StepReport& report = found.report;
-      replay(report.memory, report.scenario);
-      report.p_fits = odds().fits(report.scenario, report.memory.needed());
-    }
+    for (Found& found : result_.found) tell_odds(found);
+    if (result_.risky.fastest) tell_odds(*result_.risky.fastest);
     return std::move(result_);
   }
 
@@ -78,7 +76,7 @@ class Search {
     return stop_ || (options_.deadline && std::chrono::steady_clock::now() >= *options_.deadline);
   }
   bool ended() const {
-    return (options_.limit > 0 && result_.found.size() >= options_.limit) || late();
+    return (options_.limit > 0 && result_.simulated() >= options_.limit) || late();
   }
 
   double least_value(const LeastStep& least, const Scenario& base) const {
@@ -104,11 +102,21 @@ class Search {
     return machine_.odds != nullptr ? *machine_.odds : none;
   }
 
+  void tell_odds(Found& found) const {
+    StepReport& report = found.report;
+    replay(report.memory, report.scenario);
+    report.p_fits = odds().fits(report.scenario, report.memory.needed());
+  }
+
   const Room& room_of(const Scenario& base) {
     const auto [at, isnew] = rooms_.try_emplace(&base);
-    if (isnew)
-      at->second = {odds().most(base, base.run.left_out_below()),
-                    odds().most(base, RunOptions{}.refused_below())};
+    if (isnew) {
+      Room& room = at->second;
+      room.tried = odds().most(base, base.run.left_out_below());
+      room.taken = take_risky_ ? room.tried : odds().most(base, base.run.fits);
+      room.tried = std::max(room.tried, room.taken);
+      room.possible = odds().most(base, RunOptions{}.refused_below());
+    }
     return at->second;
   }
 
@@ -179,7 +187,8 @@ class Search {
     std::optional<Found> found{};
     std::optional<Miss> missed{};
     std::string refusal{};
-    bool open() const { return !found && !missed && refusal.empty(); }
+    bool risky = false;
+    bool open() const { return !found && !missed && !risky && refusal.empty(); }
   };
 
   Tried try_plan(std::size_t place, const Room& room) const {
@@ -192,12 +201,18 @@ class Search {
     if (!out.refusal.empty()) return out;
     if (!scenario.run.ignore_memory) {
       const workloads::MemoryFigures memory = fullest_memory(scenario);
-      if (!fits_in(room.tried, scenario, memory)) {
+      out.risky = !fits_in(room.taken, scenario, memory);
+      if (out.risky && !(room.taken < room.tried && fits_in(room.tried, scenario, memory))) {
+        out.risky = false;
         out.missed = Miss{one.knobs, memory.total()};
         return out;
       }
+      if (out.risky && one.bound >= risky_below_) return out;
     }
-    if (other) return out;
+    if (other) {
+      out.risky = false;
+      return out;
+    }
     scenario.run.memory_is_known = true;
     try {
       out.found = Found{one.knobs, machine_.step(scenario), one.bound, 0};
@@ -206,6 +221,7 @@ class Search {
       out.found->value = value_of(r.scenario, r.power_per_gpu, seconds(r.step_time));
     } catch (const NoFeasiblePlan&) {  // a machine with a memory of its own
       out.found.reset();
+      out.risky = false;
       out.missed = Miss{one.knobs, fullest_memory(scenario).total()};
     }
     return out;
@@ -217,6 +233,10 @@ class Search {
     std::vector<const Room*> rooms;
     for (const std::size_t place : places)
       rooms.push_back(&room_of(space_.base(queue_[place].knobs)));
+    // A risky plan is told of where it is faster than all others.
+    risky_below_ = std::numeric_limits<double>::infinity();
+    if (!result_.found.empty()) risky_below_ = result_.found.front().value;
+    if (result_.risky.fastest) risky_below_ = std::min(risky_below_, result_.risky.fastest->value);
     const std::atomic<bool> to_the_end{false};
     for_each_index(places.size(), options_.threads, to_the_end,
                    [&](std::size_t i) { tried[i] = try_plan(places[i], *rooms[i]); });
@@ -225,19 +245,28 @@ class Search {
       if (one.open()) elsewhere_.push_back(places[i]);
       if (!one.refusal.empty() && result_.refused++ == 0) result_.refusal = one.refusal;
       if (one.missed) refuse(*one.missed, *rooms[i]);
-      if (one.found) take(*std::move(one.found));
+      if (one.risky) ++result_.risky.plans;
+      if (one.found) one.risky ? take_risky(*std::move(one.found)) : take(*std::move(one.found));
     }
+  }
+
+  void take_risky(Found found) {
+    RiskyPlans& risky = result_.risky;
+    ++risky.simulated;
+    if (!risky.fastest ||
+        std::tie(found.value, found.knobs) < std::tie(risky.fastest->value, risky.fastest->knobs))
+      risky.fastest = std::move(found);
   }
 
   /// The next plans by bound: of a share as many as of the whole, so that the whole search looks at
   /// its proof wherever a share does. Returns the first that was not taken.
   std::size_t simulate_from(std::size_t next) {
     std::size_t end = std::min(queue_.size(), next + batch_of_simulations * options_.share.of);
-    if (options_.limit > 0) end = std::min(end, next + (options_.limit - result_.found.size()));
+    if (options_.limit > 0) end = std::min(end, next + (options_.limit - result_.simulated()));
     std::vector<std::size_t> places(end - next);
     std::iota(places.begin(), places.end(), next);
     try_plans(places);
-    if (machine_.progress) machine_.progress("plans simulated", result_.found.size(), end);
+    if (machine_.progress) machine_.progress("plans simulated", result_.simulated(), end);
     // What others have found since narrows what is left.
     if (!options_.all && !elsewhere_.empty() && machine_.look_again && machine_.look_again())
       try_plans(std::exchange(elsewhere_, {}));
@@ -276,6 +305,8 @@ class Search {
   const std::atomic<bool>& stop_;
   std::map<const Scenario*, Room> rooms_;  // by base
   std::vector<Bounded> queue_;
+  bool take_risky_ = false;
+  double risky_below_ = 0;              // value from which on no risky plan is simulated
   std::optional<Found> first_;          // of look_first()
   std::optional<double> least_;         // value of what was found, then too
   std::vector<std::size_t> elsewhere_;  // places of plans that are left to other shards
@@ -339,7 +370,17 @@ std::string plan_words(const SearchSpace& space, const KnobValues& c) {
 
 SearchResult search_plans(const SearchSpace& space, const SearchMachine& machine,
                           const SearchOptions& options, const std::atomic<bool>& stop) {
-  return Search(space, machine, options, stop).run();
+  SearchResult out = Search(space, machine, options, stop, false).run();
+  if (!options.risky_if_none || !out.found.empty() || !out.risky.fastest) return out;
+  if (!out.ended) {
+    out = Search(space, machine, options, stop, true).run();
+  } else {  // no time to look again
+    out.found.push_back(*std::move(out.risky.fastest));
+    out.risky.fastest.reset();
+    --out.risky.simulated;
+  }
+  out.risky.taken = true;
+  return out;
 }
 
 }  // namespace stepcast::sim

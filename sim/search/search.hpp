@@ -35,6 +35,8 @@ struct SearchOptions {
   /// What cannot be as good as this is left out, also where nothing is found.
   double above = std::numeric_limits<double>::infinity();
   Objective objective = Objective::step;
+  /// Where no plan is as likely to fit as run.fits asks, those that more likely fit than not.
+  bool risky_if_none = true;
   /// By their place in the order of the bounds: other plans than these are left open, unless the
   /// machine knows them. The shards of a search simulate among them whatever the whole one would.
   Shard share{};
@@ -88,8 +90,17 @@ struct Miss {
   double p_fits = 0;  // of that
 };
 
+/// Plans that more likely fit than not, and not as likely as run.fits asks.
+struct RiskyPlans {
+  std::size_t plans = 0;      // of those that were looked at
+  std::size_t simulated = 0;  // of them, what might have been the fastest
+  std::optional<Found> fastest{};
+  bool taken = false;  // nothing is likelier: they are what was found
+};
+
 struct SearchResult {
   std::vector<Found> found;              // by value, equals by knobs
+  RiskyPlans risky{};                    // left out of `found`
   std::vector<Miss> misses;              // of plans that memory refuses three that lack least
   std::size_t legal = 0;                 // plans of the space
   std::size_t too_large = 0;             // of them, what memory refuses: more likely too large,
@@ -107,6 +118,7 @@ struct SearchResult {
   bool best_is_proven() const {
     return walked && (open == 0 || (!found.empty() && least_open > found.front().value));
   }
+  std::size_t simulated() const { return found.size() + risky.simulated; }
   /// Plans within `near` of the best.
   std::size_t within(double near) const;
 };

@@ -21,6 +21,8 @@ struct SearchAnswer {
 /// "optimal among 1,248 legal plans of this space: 698 do not fit (nearest: 1.2 GiB over), 520
 /// cannot come within 5 % of 2.450 s, 30 simulated; 6 plans lie within 5 %"
 std::string proof_text(const SearchAnswer&);
+/// The plans that are shown, whose chances of being the best are told.
+std::vector<Order::Contender> contenders_of(const SearchAnswer&);
 /// The plans in their order; what they share stands above the table, not in it.
 TextTable plans_table(const SearchAnswer&);
 /// `table` is that, as it is to be shown.

@@ -63,17 +63,27 @@ std::string search_json(const SearchAnswer& a) {
                  {"do_not_fit", r.too_large},
                  {"surely_do_not_fit", r.surely_too_large},
                  {"left_out", r.left_out},
-                 {"simulated", r.found.size()},
+                 {"simulated", r.simulated()},
                  {"open", r.open}};
   if (r.open > 0) {
     out["least_open_bound"] = r.least_open;
     if (!r.found.empty()) out["gap"] = std::max(0.0, 1 - r.least_open / r.found.front().value);
   }
+  out["fits"] = a.space.bases().front().run.fits;
+  SearchJson risky{{"plans", r.risky.plans}, {"taken", r.risky.taken}};
+  if (const auto& fastest = r.risky.fastest)
+    risky["fastest"] = {{"knobs", plan_of(a, fastest->knobs)},
+                        {"step_time_s", seconds(fastest->report.step_time)},
+                        {"p_fits", fastest->report.p_fits.value_or(0)}};
+  out["risky"] = std::move(risky);
   out["not_legal"] = SearchJson::array();
   for (const RefusedByRule& rule : r.by_rule)
     out["not_legal"].push_back(
         {{"key", rule.key}, {"combinations", rule.plans}, {"first", rule.first}});
   out["plans"] = SearchJson::array();
+  const bool ordered = a.order && a.options.objective != Objective::energy;
+  const std::vector<double> best =
+      ordered ? a.order->best(contenders_of(a)) : std::vector<double>();
   for (std::size_t i = 0; i < r.found.size(); ++i) {
     const Found& found = r.found[i];
     SearchJson one{{"knobs", plan_of(a, found.knobs)},
@@ -83,6 +93,7 @@ std::string search_json(const SearchAnswer& a) {
     if (i > 0 && a.order)
       one["first_is_faster"] = a.order->probability(seconds(r.found[0].report.step_time),
                                                     seconds(found.report.step_time));
+    if (i < best.size()) one["p_best"] = best[i];
     if (i < a.options.top) one["report"] = report_of(found.report);
     out["plans"].push_back(std::move(one));
   }

@@ -136,6 +136,15 @@ std::string misses_text(const SearchAnswer& a) {
 
 }  // namespace
 
+std::vector<Order::Contender> contenders_of(const SearchAnswer& a) {
+  std::vector<Order::Contender> out;
+  for (std::size_t i = 0; i < shown_plans(a); ++i) {
+    const StepReport& report = a.result.found[i].report;
+    out.push_back({seconds(report.step_time), report.p_fits.value_or(1.0)});
+  }
+  return out;
+}
+
 TextTable plans_table(const SearchAnswer& a) {
   const auto& found = a.result.found;
   const std::size_t shown = shown_plans(a);
@@ -165,7 +174,12 @@ TextTable plans_table(const SearchAnswer& a) {
     if (price) column("k USD", "run.usd");
     if (price && bars) column("between", "run.usd_low");
   }
-  table.column("P(first is", "faster)", TextTable::Align::right, "first_is_faster");
+  const bool order = a.order && !energy;
+  std::vector<double> best;
+  if (order) {
+    best = a.order->best(contenders_of(a));
+    table.column("P(best)", "", TextTable::Align::right, "p_best");
+  }
   for (std::size_t i = 0; i < shown; ++i) {
     const StepReport& r = found[i].report;
     const bool tie = i > 0 && found[i].value <= (1 + a.options.near) * found.front().value;
@@ -190,12 +204,7 @@ TextTable plans_table(const SearchAnswer& a) {
       if (price) cells.push_back({three_digits(run.dollars->value / 1e3), run.dollars->value});
       if (price && bars) cells.push_back(between(*run.dollars, 1e3));
     }
-    if (i == 0 || !a.order || energy) {
-      cells.push_back("-");
-    } else {
-      const double sure = a.order->probability(seconds(found.front().report.step_time), step);
-      cells.push_back({fmt::format("{:.2f}", sure), sure});
-    }
+    if (order) cells.push_back({percent(best[i]), best[i]});
     table.row(std::move(cells));
   }
   return table;
@@ -216,7 +225,7 @@ std::string proof_text(const SearchAnswer& a) {
                        percent(a.options.near), value_text(a, r.found.front().value));
   if (r.refused > 0)
     out += fmt::format(", {} cannot be launched ({})", plans(r.refused), r.refusal);
-  out += ", " + plans(r.found.size()) + " simulated";
+  out += ", " + plans(r.simulated()) + " simulated";
   if (r.open > 0) {
     out += ", " + plans(r.open) + " still open";
     if (r.best_is_proven())
@@ -257,6 +266,31 @@ std::string not_legal_text(const SearchAnswer& a) {
                      grouped(static_cast<std::int64_t>(all)), lines);
 }
 
+/// What was left out although it more likely fits than not, and what that would bring.
+std::string risky_text(const SearchAnswer& a) {
+  const RiskyPlans& risky = a.result.risky;
+  const RunOptions& run = a.space.bases().front().run;
+  const std::string wanted = percent(run.fits), least = percent(run.left_out_below());
+  if (risky.taken)
+    return fmt::format("no plan fits with {}: those below fit with {} and more\n", wanted, least);
+  if (risky.plans == 0) return {};
+  std::string out = fmt::format("{} more fit with {} to {} and are left out (--fits {} takes them)",
+                                grouped(static_cast<std::int64_t>(risky.plans)), least, wanted,
+                                run.left_out_below());
+  if (!a.result.found.empty() && risky.fastest) {
+    const Found& fastest = *risky.fastest;
+    const double gain = 1 - fastest.value / a.result.found.front().value;
+    if (gain > 0)
+      out += fmt::format(
+          "; the fastest of them takes {}, {} less than the first, and fits with {}: {}",
+          value_text(a, fastest.value), percent(gain), percent(fastest.report.p_fits.value_or(0)),
+          plan_words(a.space, fastest.knobs));
+    else
+      out += "; none of them is faster";
+  }
+  return folded(out, 0, 2) + "\n";
+}
+
 /// What the user has fixed of what is usually tried.
 std::string fixed_text(const SearchAnswer& a) {
   std::string out;
@@ -277,7 +311,7 @@ std::string search_text(const SearchAnswer& a, const std::string& table) {
                   s.node.gpu.name, grouped(s.global_batch), grouped(s.batch.sequence));
   for (const std::string& line : a.space.choices()) out += "  " + line + "\n";
   out += fixed_text(a);
-  out += folded(proof_text(a), 0, 2) + "\n" + not_legal_text(a);
+  out += folded(proof_text(a), 0, 2) + "\n" + risky_text(a) + not_legal_text(a);
   if (a.result.found.empty()) return a.result.misses.empty() ? out : out + misses_text(a);
   const std::string shared = columns_of(a, shown_plans(a)).shared;
   out += shared.empty() ? "\n" : "\nall: " + shared + "\n";
@@ -285,6 +319,8 @@ std::string search_text(const SearchAnswer& a, const std::string& table) {
   if (a.result.within(a.options.near) > 1)
     out +=
         fmt::format("=: within {} of the first, a tie as forecasts go\n", percent(a.options.near));
+  if (a.order && a.options.objective != Objective::energy)
+    out += "P(best): that it is the fastest of these that fit when measured\n";
   return a.own ? out + "\n" + own_text(a) : out;
 }
 

@@ -38,3 +38,32 @@ TEST_CASE("equal forecasts, or no pairs, are a coin") {
   CHECK(Order(pairs).probability(2.0, 2.0) == 0.5);
   CHECK(Order({}).probability(1.0, 2.0) == 0.5);
 }
+
+TEST_CASE("a forecast is never worse than a coin") {
+  const std::vector<PairCount> pairs{{"A", 0, 100, 40}, {"A", 0.1, 100, 80}};
+  CHECK(at(Order(pairs), 0.05) == 0.5);
+  CHECK(at(Order(pairs), 0.15) == Approx(0.8));
+}
+
+TEST_CASE("the chances of being the best: of two those of their pair, of equals the same") {
+  const std::vector<PairCount> pairs{{"A", 0, 100, 60}, {"A", 0.1, 100, 80}};
+  const Order order(pairs);
+  const std::vector<Order::Contender> two{{1.0}, {std::exp(0.15)}};
+  CHECK(order.best(two)[0] == Approx(order.probability(two[0].step_s, two[1].step_s)));
+  CHECK(order.best(two)[0] + order.best(two)[1] == Approx(1.0));
+  const std::vector<Order::Contender> equals{{1.0}, {1.0}, {1.0}, {1.0}};
+  for (const double one : order.best(equals)) CHECK(one == Approx(0.25));
+  // 1 : 1/4 : 1/4 by the odds against the first.
+  const std::vector<Order::Contender> three{{1.0}, {std::exp(0.15)}, {std::exp(0.2)}};
+  CHECK(order.best(three)[0] == Approx(2.0 / 3));
+}
+
+TEST_CASE(
+    "what may not fit is the best only where it does, and then whatever is likelier to fit does") {
+  const std::vector<PairCount> pairs{{"A", 0, 100, 80}};
+  const Order order(pairs);
+  // With 0.6 both fit: 4 to 1. With 0.3 the second alone; with 0.1 none.
+  const std::vector<Order::Contender> plans{{1.0, 0.6}, {1.5, 0.9}};
+  CHECK(order.best(plans)[0] == Approx(0.6 * 0.8));
+  CHECK(order.best(plans)[1] == Approx(0.6 * 0.2 + 0.3));
+}

@@ -128,6 +128,43 @@ TEST_CASE("law: the search finds what trying every plan finds, on random spaces"
   CHECK(saved > 0);
 }
 
+TEST_CASE("law: what likely fits is in order; of the rest the fastest is told where it is faster") {
+  RandomSpaces random(13), same(13);  // drawn twice, for two searches
+  unsigned searched = 0, faster = 0, none = 0;
+  for (int i = 0; i < 400 && searched < tests::draws(24); ++i) {
+    Scenario base = random.base(), loose = same.base();
+    base.node.gpu.memory = loose.node.gpu.memory = Bytes(random.one_of({4, 6, 8, 12, 16}) << 30);
+    same.one_of({4, 6, 8, 12, 16});
+    loose.run.fits = base.run.left_out_below();
+    const SearchSpace space = random.space(base, 3), all_space = same.space(loose, 3);
+    const std::size_t plans = plans_of(space).size();
+    if (plans < 3 || plans > 60) continue;
+    const SearchMachine machine = machine_of(session());
+    const SearchResult all = search_plans(all_space, machine, {.top = 3, .all = true}, never);
+    SearchResult likely, risky;
+    for (const Found& found : all.found)
+      (*found.report.p_fits >= base.run.fits ? likely : risky).found.push_back(found);
+    if (risky.found.empty()) continue;
+    ++searched;
+    const SearchResult result = search_plans(space, machine, {.top = 3}, never);
+    REQUIRE(result.proven());
+    REQUIRE(result.risky.taken == likely.found.empty());
+    REQUIRE(first(result, 3) == first(likely.found.empty() ? risky : likely, 3));
+    if (result.risky.taken) {
+      ++none;
+    } else if (risky.found.front().value < likely.found.front().value) {
+      ++faster;
+      REQUIRE(result.risky.fastest);
+      REQUIRE(result.risky.fastest->knobs == risky.found.front().knobs);
+      CHECK(result.risky.fastest->report.p_fits == risky.found.front().report.p_fits);
+      CHECK_THAT(search_text({space, {}, result, {}, {}}, ""),
+                 Catch::Matchers::Contains("the fastest of them takes "));
+    }
+  }
+  CHECK(faster > 0);
+  CHECK(none > 0);
+}
+
 TEST_CASE("a search does not depend on its threads, and says what it did") {
   const SearchSpace space = small_space();
   const SearchMachine machine = machine_of(session());
