@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "engine/arithmetic.hpp"
@@ -127,6 +128,7 @@ void PublishedModels::read_family(const TomlValue& item) {
   family.name = table.required("name", table.text("name"));
   family.match = table.required("match", table.texts("match"));
   family.refused = table.text("refused").value_or("");
+  family.named_alone = table.text("named_alone").value_or("");
   family.vocab = table.integer("vocab").value_or(0);
   family.dense = table.flag("dense").value_or(true);
   for (const sim::TomlEntry& entry : *item.table()) {
@@ -135,10 +137,9 @@ void PublishedModels::read_family(const TomlValue& item) {
       family.activation_from_parameters = true;
       continue;
     }
-    const auto& key = entry.key;
-    if (key != "name" && key != "match" && key != "refused" && key != "vocab" && key != "source" &&
-        key != "dense")
-      family.members.set(key, entry.value);
+    constexpr std::array own = {"name",  "match",  "refused", "named_alone",
+                                "vocab", "source", "dense"};
+    if (std::ranges::find(own, entry.key) == own.end()) family.members.set(entry.key, entry.value);
   }
   families_.push_back(std::move(family));
 }
@@ -167,8 +168,13 @@ PublishedModel PublishedModels::of(const PublishedRow& row, std::int64_t vocab_m
     out.table = sim::toml_table(family.members.where);
     out.table.set("name", sim::toml_text(row.catalogue_model, out.table.where));
     put(out.table, "vocab", ceil_div(*row.vocab, multiple) * multiple);
+    if (row.mtp_layers && stated_adapters(row).rank > 0) {
+      put(out.table, "mtp_layers", 0);
+      out.assumed.emplace_back("the module for further tokens left out beside adapters");
+    }
     return out;
   }
+  if (!family.named_alone.empty()) return out.refused = family.named_alone, out;
   if ((row.ep.value_or(1) > 1 || !family.dense) && row.experts.value_or(0) == 0)
     return out.refused = "mixture of experts, of which the row says no more", out;
   if (const char* why = missing_size(row)) return out.refused = why, out;

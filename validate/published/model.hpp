@@ -34,6 +34,7 @@ class PublishedModels {
  private:
   struct Family {
     std::string name, refused;
+    std::string named_alone;  // why a row is refused that gives sizes in the place of the name
     std::vector<std::string> match;
     bool activation_from_parameters = false;
     std::int64_t vocab = 0;
