@@ -104,6 +104,8 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.products.accumulate);
   visit.may({"deterministic", "every new tensor is filled first"}, software.deterministic);
   visit.may({"recompute_stops", "before the layer's last product"}, software.recompute_stops);
+  visit.may({"reentrant_recompute", "frozen FSDP1 units hold a layer's input and its gradient"},
+            software.reentrant_recompute);
   visit.may({"selective_recompute", "what recompute = \"selective\" runs again"},
             software.selective, selective_names);
   visit.may("optimizer", software.optimizer.kernel, optimizer_names);

@@ -287,6 +287,12 @@ constexpr Rule rules[] = {
     {"software.recompute_stops",
      [](S s) { return s.plan.recompute != workloads::Recompute::full; },
      "no layer is recomputed in full"},
+    {"software.reentrant_recompute",
+     [](S s) {
+       return s.plan.recompute != workloads::Recompute::full || !sharded(s) ||
+              !s.software.data.fsdp1() || !workloads::adapted(s.model);
+     },
+     "no layer of frozen weights that FSDP1 shards is recomputed in full"},
     {"software.flat_parameters",
      [](S s) { return ddp(s) || s.plan.data == workloads::DataParallel::zero1; },
      "parameters are not sharded"},

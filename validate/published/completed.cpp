@@ -71,20 +71,41 @@ void take_whole_parts(CompletedRow& out) {
   out.assumed.push_back(fmt::format("{} tokens, the next that its ranks divide", *row.seq_len));
 }
 
+/// A step's sequences, if tokens per second and the step's time make whole micro-batches, `each` of
+/// all replicas, to within what rounding leaves.
+std::optional<std::int64_t> batch_of_tokens(const PublishedRow& row, std::int64_t each) {
+  constexpr double rounding = 0.03;
+  if (!row.tokens_per_s_per_gpu || !row.step_time_s || !row.seq_len) return std::nullopt;
+  const double sequences = *row.tokens_per_s_per_gpu * *row.step_time_s *
+                           static_cast<double>(*row.gpus) / static_cast<double>(*row.seq_len);
+  const auto turns = std::llround(sequences / static_cast<double>(each));
+  const auto whole = static_cast<double>(turns * each);
+  if (turns < 1 || std::abs(sequences - whole) > rounding * whole) return std::nullopt;
+  return turns * each;
+}
+
 }  // namespace
 
-void take_batch(PublishedRow& row, std::vector<std::string>& assumed) {
-  if (row.global_batch_seqs || !row.gpus || !row.micro_batch_seqs) return;
+bool take_batch(PublishedRow& row, std::vector<std::string>& assumed) {
+  if (row.global_batch_seqs) return true;
+  if (!row.gpus || !row.micro_batch_seqs) return false;
   const auto degree = [](const auto& stated) {
     return std::max<std::int64_t>(1, stated.value_or(1));
   };
   const std::int64_t ranks = degree(row.tp) * degree(row.pp) * degree(row.cp);
-  if (*row.gpus % ranks != 0) return;  // refused where the plan is made
+  if (*row.gpus % ranks != 0) return false;  // refused where the plan is made
+  if (const auto batch = batch_of_tokens(row, *row.gpus / ranks * *row.micro_batch_seqs)) {
+    row.global_batch_seqs = *batch;
+    assumed.push_back(fmt::format("global batch {}, from tokens per second and the step's time",
+                                  *row.global_batch_seqs));
+    return true;
+  }
   // A pipeline is full with as many micro-batches as stages.
   row.global_batch_seqs = *row.gpus / ranks * *row.micro_batch_seqs * degree(row.pp);
   assumed.push_back(
       fmt::format("the global batch is not stated: {}, {} a replica", *row.global_batch_seqs,
                   degree(row.pp) > 1 ? "a micro-batch for each stage" : "a micro-batch"));
+  return false;
 }
 
 CompletedRow completed(const PublishedRow& row, const PublishedModels& models,

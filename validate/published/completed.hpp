@@ -16,8 +16,9 @@ struct CompletedRow {
   bool uneven = false;  // sequences are of several lengths, of which only the mean is known
 };
 
-/// A batch of one micro-batch a replica and stage where none is stated.
-void take_batch(PublishedRow& row, std::vector<std::string>& assumed);
+/// Where no batch is stated: what tokens and steps a second tell, else one micro-batch a replica
+/// and stage, with which a step's time says nothing. Whether the batch is known.
+bool take_batch(PublishedRow& row, std::vector<std::string>& assumed);
 
 /// The shape of the catalogue's model that the row names; the mean of lengths that are uneven, in
 /// parts that its ranks divide. Rows of other tables stay as they are.

@@ -95,6 +95,7 @@ void predict(Predictor& by, PublishedResult& result) {
   result.refused = std::move(made.refused);
   result.virtual_open = made.virtual_open;
   result.tokens_open = made.tokens_open;
+  result.batch_open = made.batch_open;
   result.aside = by.maker.aside(result.row);
   result.row = std::move(made.row);
   describe(result);
@@ -141,7 +142,7 @@ bool PublishedResult::whole_run() const {
 
 bool PublishedResult::times_a_step() const {
   static const Pattern words("mixed length", "times_a_step");
-  return measured_s > 0 && !tokens_open && !above_peak && row.confidence != "low" &&
+  return measured_s > 0 && !tokens_open && !batch_open && !above_peak && row.confidence != "low" &&
          !words.found_in(row.notes);
 }
 

@@ -40,6 +40,7 @@ struct PublishedResult {
   std::vector<std::string> assumed;   // what the row does not state and which default stands for it
   std::vector<std::string> warnings;  // of the simulation
   bool tokens_open = false;           // how many tokens a GPU has at once at most is not stated
+  bool batch_open = false;            // how many micro-batches a step has is not stated
   bool above_peak = false;            // its time as it stands is below what its GPUs' peak allows
   bool virtual_open = false;  // four stages or more that may be interleaved, the row does not say
 

@@ -194,6 +194,7 @@ Condition::Condition(const sim::TomlValue& table) {
   model_parallel_ = reader.flag("model_parallel");
   interleaved_ = reader.flag("interleaved");
   experts_ = reader.flag("experts");
+  adapters_ = reader.flag("adapters");
   compiled_ = reader.flag("compiled");
   expert_degree_ = reader.flag("expert_degree");
   reader.finish();
@@ -202,7 +203,8 @@ Condition::Condition(const sim::TomlValue& table) {
 bool Condition::always() const {
   return demands_.empty() && gpus_.empty() && gpus_per_node_.empty() && !from_ && !until_ &&
          !least_params_b_ && !most_sequence_ && !least_gbps_ && !most_gbps_ && !several_nodes_ &&
-         !model_parallel_ && !interleaved_ && !experts_ && !compiled_ && !expert_degree_;
+         !model_parallel_ && !interleaved_ && !experts_ && !adapters_ && !compiled_ &&
+         !expert_degree_;
 }
 
 bool Condition::holds(const RowFacts& facts) const {
@@ -228,6 +230,7 @@ bool Condition::holds(const RowFacts& facts) const {
   if (!agrees(model_parallel_, row.tp.value_or(1) > 1 || stages > 1)) return false;
   if (!agrees(interleaved_, stages > 1 && row.virtual_pp.value_or(1) > 1)) return false;
   if (!agrees(experts_, row.has_experts())) return false;
+  if (!agrees(adapters_, stated_adapters(row).rank > 0)) return false;
   if (!agrees(expert_degree_, row.ep.has_value())) return false;
   if (compiled_ && stated_compile(row) != compiled_) return false;
   return std::ranges::all_of(demands_, [&](const Demand& demand) {

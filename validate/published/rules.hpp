@@ -48,6 +48,7 @@ class Condition {
   std::optional<bool> model_parallel_;            // tensor or pipeline parallel
   std::optional<bool> interleaved_;               // several model chunks per pipeline stage
   std::optional<bool> experts_;                   // a mixture of experts
+  std::optional<bool> adapters_;                  // trains adapters (LoRA)
   std::optional<bool> expert_degree_;             // is stated
   std::optional<bool> compiled_;                  // as stated; a row that says nothing does not fit
 };

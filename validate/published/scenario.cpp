@@ -202,10 +202,11 @@ RowScenario ScenarioMaker::of_open_row(const PublishedRow& row, const std::strin
   RowScenario refused;
   for (OpenChoice& choice : open) {
     std::vector<std::string> assumed;
-    take_batch(choice.row, assumed);
+    const bool batch_known = take_batch(choice.row, assumed);
     RowScenario one = of_row(choice.row, where);
     one.row = choice.row;
     one.tokens_open = choice.tokens;
+    one.batch_open = !batch_known;
     if (!one.scenario) {
       if (refused.refused.empty()) refused = std::move(one);
       continue;

@@ -22,6 +22,7 @@ struct RowScenario {
   std::string refused;                    // why there is none
   std::vector<std::string> assumed;       // sentences
   bool tokens_open = false;               // how many tokens a GPU has at once at most is not stated
+  bool batch_open = false;                // how many micro-batches a step has is not stated
   bool virtual_open = false;  // four stages or more that may be interleaved, the row does not say
 };
 

@@ -1,5 +1,7 @@
 #include "workloads/memory/fixed_memory.hpp"
 
+#include <algorithm>
+
 namespace stepcast::workloads {
 namespace {
 
@@ -39,6 +41,27 @@ double communicators_gib(const StepInputs& in, std::int64_t stage, std::int64_t 
   return sum;
 }
 
+/// Buffers of the exchange between experts, outside of torch's allocator. DeepEP, 10 channels of 20
+/// SMs: rows that a peer of the node may have under way, and of each node (csrc/config.hpp,
+/// deep_ep/buffer.py at v1.2.1, by number of ranks). HybridEP: room for all tokens at one rank
+/// (csrc/hybrid_ep/buffer/intranode.cu at 94a9f8f), here with all ranks in one NVLink domain.
+double exchange_gib(const StepInputs& in) {
+  constexpr std::int64_t channels = 10, node = 8, sent_ahead = 128, of_row = 2056,
+                         of_far_row = 2072;
+  const std::int64_t ranks = in.plan.expert.degree;
+  if (in.shape.experts.count == 0 || ranks <= 1) return 0.0;
+  const std::int64_t row = 2 * in.shape.hidden;
+  std::int64_t bytes = 0;
+  if (in.plan.expert.dispatcher == Dispatcher::node_aware) {
+    const std::int64_t received = ranks <= 8 ? 256 : ranks <= 64 ? 288 : ranks <= 128 ? 560 : 720;
+    bytes = channels * std::min(ranks, node) * received * (row + of_row);
+    if (ranks > node) bytes += 2 * channels * (ranks / node) * sent_ahead * (row + of_far_row);
+  }
+  if (in.plan.expert.dispatcher == Dispatcher::nvlink_domain)
+    bytes = Sizes(in).local_tokens * ranks * (row + 4 * in.shape.experts.count);
+  return static_cast<double>(bytes) / 1073741824.0;
+}
+
 /// With lazy loading 0.4 GiB (pytorch#109888, 2023-09); before CUDA 11.7 all kernels of a framework
 /// were loaded at once, more than 1,000 MB (pytorch#107667, 2023-08).
 double context_gib(bool lazy) { return lazy ? 0.4 : 1e9 / 1073741824.0; }
@@ -51,8 +74,8 @@ std::int64_t FixedMemory::total() const {
 
 FixedMemory fixed_memory(const StepInputs& in, std::int64_t stage, std::int64_t channels) {
   constexpr double cublas_gib = 32.0 / 1024.0;  // on Hopper (pytorch PR 120925)
-  return {context_gib(in.software.memory.lazy_modules), communicators_gib(in, stage, channels),
-          cublas_gib};
+  return {context_gib(in.software.memory.lazy_modules),
+          communicators_gib(in, stage, channels) + exchange_gib(in), cublas_gib};
 }
 
 }  // namespace stepcast::workloads

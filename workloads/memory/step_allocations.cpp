@@ -30,8 +30,12 @@ class AllocationWriter {
     for (const AlikeLayers& alike : r_.parameters.kinds)
       tensors_.emplace_back(r_.in, alike.kind, r_.low, alike.tensors);
     const ActivationMemory head(r_.in);
-    head_ = TensorSizes(head.head_tensors());
-    loss_work_ = head.loss_work();
+    std::vector<std::int64_t> kept = head.head_tensors();
+    logits_ = TensorSizes({kept.back()});
+    kept.pop_back();
+    head_ = TensorSizes(std::move(kept));
+    loss_forward_ = TensorSizes(head.loss_forward_tensors());
+    loss_work_ = TensorSizes(head.loss_work_tensors());
   }
 
   /// What stays from step to step; without the moments, which the first update makes.
@@ -269,8 +273,16 @@ class AllocationWriter {
     gather_words();
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
     add_all(head, TensorKind::logits, head_);
-    brief(TensorKind::logits, loss_work_);
+    add_all(brief_, TensorKind::logits, loss_forward_);
+    add_all(head, TensorKind::logits, logits_);
+    free(brief_);
+    if (loss_forward_.sum == 0) loss_peak();
     end_gathers();
+  }
+  /// Of kernels that do in forward what they do in backward, of both.
+  void loss_peak() {
+    add_all(brief_, TensorKind::logits, loss_work_);
+    free(brief_);
   }
 
   /// Bytes of a part's i-th layer that go to the host; the last stays.
@@ -324,9 +336,20 @@ class AllocationWriter {
     free(mlp);
     layer_gradients(of_layer.gradients, gradients);
     free(brief_);
+    if (recomputed(i) && holds_inputs()) {
+      add_to(layers.back().mlp, TensorKind::activations, r_.sizes.local_bytes());
+      held_.push_back(std::exchange(layers.back(), Kept{}));
+    }
     free(layers.back());
     layers.pop_back();
     reduce_unit(layer);
+  }
+  /// FSDP1 learns from a hook on the input of a unit of frozen weights that its backward is over.
+  /// Of a nested backward the input is a leaf, which the hook's handle keeps with its gradient
+  /// until the last one (torch/distributed/fsdp/_runtime_utils.py, read 2026-11).
+  bool holds_inputs() const {
+    return software_.reentrant_recompute && software_.data.fsdp1() && r_.sharded() &&
+           adapted(r_.in.shape);
   }
 
   void end_chunk(const Turn& turn) {
@@ -335,6 +358,8 @@ class AllocationWriter {
     free(brief_);
     free(layers.back());  // the embedding's output
     layers.pop_back();
+    for (Kept& held : held_) free(held);
+    held_.clear();
     end_gathers();
     free(reduced_);
     reduce_root();
@@ -352,7 +377,7 @@ class AllocationWriter {
 
   /// What products read for their weight gradients stays with the layer until then.
   void input_gradients(const Turn& turn) {
-    if (last_part(turn)) brief(TensorKind::logits, loss_work_);
+    if (last_part(turn)) loss_peak();
     std::vector<Kept>& layers = layers_[{turn.micro_batch, turn.chunk}];
     for (std::int64_t i = layers_of(turn) - 1; i >= 0; --i) {
       gather();
@@ -389,7 +414,7 @@ class AllocationWriter {
   }
 
   void head_backward(const Turn& turn) {
-    brief(TensorKind::logits, loss_work_);
+    loss_peak();
     head_gradients(turn);
   }
 
@@ -456,11 +481,12 @@ class AllocationWriter {
   Sink& out_;
   StateTensors<Sink> states_;
   std::vector<LayerTensors> tensors_;  // by kind of layer
-  TensorSizes head_;
-  std::int64_t loss_work_ = 0, gathered_layer_;
+  TensorSizes head_, logits_, loss_forward_, loss_work_;
+  std::int64_t gathered_layer_;
   const Software& software_;
   Tensors of_step_{}, gradients_{}, root_gradients_{}, reduced_{};
-  Tensors brief_{};  // freed in the function that makes them
+  Tensors brief_{};         // freed in the function that makes them
+  std::vector<Kept> held_;  // by hooks, until backward ends
   std::deque<Tensors> gathered_;
   bool copied_out_ = false;  // FSDP2: the first of them
   /// Of a chunk's turns, whatever the micro-batch.

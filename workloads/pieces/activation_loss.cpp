@@ -128,6 +128,30 @@ std::int64_t ActivationMemory::loss_work() const {
   return part + 2 * wider * sizes_.vocab * sizes_.hidden;
 }
 
+/// Log-softmax of torch, of logits that the script then drops.
+bool ActivationMemory::eager_loss_dropped() const {
+  const LossSoftware& loss = in_.software.loss;
+  return loss.memory == LossMemory::dropped && loss.form == LossForm::whole &&
+         in_.software.eager() && !loss.fused;
+}
+
+/// The dense gradient of the loss, then that of log-softmax, in fp32; over a cut vocabulary
+/// gradient, exponential and sum.
+std::vector<std::int64_t> ActivationMemory::loss_work_tensors() const {
+  if (!eager_loss_dropped()) return {loss_work()};
+  return std::vector<std::int64_t>(static_cast<std::size_t>(work_of_logit() / 4), 4 * logits());
+}
+
+/// Logits, their fp32 copy and, of a cut vocabulary, that less its maximum. The two or three lie
+/// before log-softmax: the first gradient takes the fp32 copy's place, the last one finds none that
+/// holds it (torch._log_softmax, torch/distributed/tensor/parallel/loss.py; read 2026-11).
+std::vector<std::int64_t> ActivationMemory::loss_forward_tensors() const {
+  if (!eager_loss_dropped()) return {};
+  std::vector<std::int64_t> out{sizes_.element * logits(), 4 * logits()};
+  if (in_.plan.tensor > 1) out.push_back(4 * logits());
+  return out;
+}
+
 std::int64_t ActivationMemory::logits() const {
   return predicted_positions(in_.shape, in_.batch.sequence) * sizes_.tokens / in_.batch.sequence *
          (in_.software.loss.gathered_logits ? in_.shape.vocab : sizes_.vocab);

@@ -43,6 +43,10 @@ class ActivationMemory {
   std::vector<std::int64_t> head_tensors() const;
   /// More at the peak of the loss.
   std::int64_t loss_work() const;
+  /// The same tensor by tensor; and what forward makes before the logits that it keeps, and frees
+  /// when they are there: where tensors of this size lie decides what is reserved.
+  std::vector<std::int64_t> loss_work_tensors() const;
+  std::vector<std::int64_t> loss_forward_tensors() const;
   /// Short-lived tensors of one layer's backward in the MLP's half, beside all that the layer has
   /// kept, among them those of parts that run again; then in attention's, beside its own; and of
   /// the layer's forward.
@@ -84,6 +88,7 @@ class ActivationMemory {
   std::int64_t kept_of_logit() const;
   std::int64_t kept_of_loss() const;
   std::int64_t work_of_logit() const;
+  bool eager_loss_dropped() const;
   bool composite_norm() const;
   LayerInputs layer_;
   StepInputs in_;  // the layer's

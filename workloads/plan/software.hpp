@@ -228,6 +228,7 @@ struct Software {
   bool composite_blocks = false;  // layer norm and GELU of operators in fp32, joined by XLA alone
   bool deterministic = false;     // every new tensor is filled before it is written (torch 2.1)
   bool recompute_stops = false;   // full recompute ends before the layer's last product (torch 2.1)
+  bool reentrant_recompute = false;  // full recompute runs a backward of its own (torch, default)
   SelectiveRecompute selective = SelectiveRecompute::attention_core;
   NormSoftware norm;
   ProductSoftware products;

@@ -204,3 +204,70 @@ TEST_CASE("a loss in one place keeps the softmax alone and needs 10 bytes a logi
   CHECK(peak(LossMemory::gradient_fp32) == 6 * each);
   CHECK(peak(LossMemory::shifted) == 8 * each);
 }
+
+TEST_CASE("logits that the script drops leave a hole that the last gradient does not fit") {
+  constexpr Batch long_batch{.micro_batch = 4, .micro_batches = 1, .sequence = 4096};
+  for (const std::int64_t tensor : {1, 2}) {
+    Software software = eager();
+    const ParallelPlan plan = plan_of(DataParallel::zero1, 8, tensor);
+    const auto unused = [&](LossMemory memory) {
+      software.loss.memory = memory;
+      const MemoryFigures f =
+          memory_figures(llama(2, 2048, 32, 4, 5632), plan, long_batch, {}, software, channels);
+      return static_cast<double>(f.reserved.value - f.allocated.value);
+    };
+    INFO(tensor);
+    const double each = 4 * 4096.0 * 32000 / static_cast<double>(tensor);
+    CHECK(unused(LossMemory::dropped) >= 2 * each);
+    CHECK(unused(LossMemory::kernels) < 2 * each);
+  }
+}
+
+TEST_CASE("FSDP1's hooks on frozen units hold inputs and gradients of layers that run again") {
+  TransformerShape shape = llama_7b();
+  shape.lora.rank = 16;
+  ParallelPlan plan = plan_of(DataParallel::zero3, 4);
+  plan.recompute = Recompute::full;
+  Software software = eager();
+  software.loss.form = LossForm::fused_linear;
+  software.data.flat_parameters = FlatParameters::fsdp1;
+  const auto allocated = [&](bool reentrant) {
+    software.reentrant_recompute = reentrant;
+    const MemoryFigures f = memory_figures(shape, plan, one, {}, software, channels);
+    return static_cast<double>(f.allocated.value);
+  };
+  const double layer = 2.0 * 4096 * 4096;
+  CHECK(allocated(true) - allocated(false) == Approx(31 * layer).epsilon(0.03));
+  SECTION("a selection of operators has no backward of its own") {
+    plan.recompute = Recompute::operators;
+    CHECK(allocated(true) == allocated(false));
+  }
+  SECTION("FSDP2 has other hooks") {
+    software.data.flat_parameters = FlatParameters::fsdp2;
+    CHECK(allocated(true) == allocated(false));
+  }
+  SECTION("trained units tell by their own gradients") {
+    shape.lora.rank = 0;
+    CHECK(allocated(true) == allocated(false));
+  }
+}
+
+TEST_CASE("DeepEP has room for rows under way, HybridEP for all tokens at one rank") {
+  TransformerShape shape = llama(4, 2048, 32, 4, 0);
+  shape.experts = {.count = 128, .per_token = 8, .ffn = 768};
+  ParallelPlan plan = plan_of(DataParallel::zero1, 16);
+  const auto mib = [&](Dispatcher dispatcher, std::int64_t ranks) {
+    plan.expert.degree = ranks;
+    plan.expert.dispatcher = dispatcher;
+    const MemoryFigures f = memory_figures(shape, plan, one, {}, fused(), channels);
+    return 1024 * f.fixed.nccl_gib;
+  };
+  const auto more = [&](Dispatcher dispatcher, std::int64_t ranks) {
+    return mib(dispatcher, ranks) - mib(Dispatcher::all_to_all, ranks);
+  };
+  CHECK(more(Dispatcher::node_aware, 8) == Approx(10 * 8 * 256 * 6152.0 / 1048576));
+  CHECK(more(Dispatcher::node_aware, 16) ==
+        Approx((10 * 8 * 288 * 6152.0 + 2 * 10 * 2 * 128 * 6168.0) / 1048576));
+  CHECK(more(Dispatcher::nvlink_domain, 16) == Approx(4096 * 16 * (4096.0 + 512) / 1048576));
+  CHECK(more(Dispatcher::node_aware, 1) == 0);
+}
