@@ -105,7 +105,7 @@ bool take_batch(PublishedRow& row, std::vector<std::string>& assumed) {
   assumed.push_back(
       fmt::format("the global batch is not stated: {}, {} a replica", *row.global_batch_seqs,
                   degree(row.pp) > 1 ? "a micro-batch for each stage" : "a micro-batch"));
-  return false;
+  return !row.step_time_s;
 }
 
 CompletedRow completed(const PublishedRow& row, const PublishedModels& models,
