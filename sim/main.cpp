@@ -3,6 +3,7 @@
 // answer.cpp -> simulate.cpp -> engine/run.cpp (the event loop), and back through
 // sim/told/text.cpp.
 #include "sim/command/commands.hpp"
+#include "sim/page/page_verb.hpp"
 
 namespace {
 
@@ -46,6 +47,7 @@ int main(int argc, char** argv) {
                               replay_command(),
                               goodput_command(),
                               report_command(),
+                              page_command(),
                               launch_command(),
                               convert_command(),
                               show_command(),

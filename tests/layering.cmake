@@ -18,7 +18,7 @@ set(rooms_engine path)
 set(rooms_workloads plan pieces step memory)
 set(rooms_sim files pictures processes program tables network import network/search network/links network/exchange
   network/nccl network/stepped network/host scenario goal goodput launch inputs kernels run why confidence search study
-  design told timeline chakra output compare handout command python)
+  design told timeline chakra output compare handout command page resident python browser)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)
 set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command rows published
   layers goodput memory cluster trace/records trace diagnose)

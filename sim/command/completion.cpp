@@ -131,6 +131,10 @@ Words with_equals_joined(const Words& typed) {
 
 }  // namespace
 
+std::vector<std::string> values_of_option(const Option& option, const Catalogue& catalogue) {
+  return values_of(option, "", catalogue);
+}
+
 std::vector<std::string> completions(const Program& program, const Words& typed,
                                      const Catalogue& catalogue) {
   Words words = with_equals_joined(typed);

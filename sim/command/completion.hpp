@@ -14,6 +14,10 @@ namespace stepcast::sim {
 std::vector<std::string> completions(const Program& program, const std::vector<std::string>& typed,
                                      const Catalogue& catalogue);
 
+/// What the value of an option may be, where the list is known: words of its key, or entries of the
+/// catalogue.
+std::vector<std::string> values_of_option(const Option& option, const Catalogue& catalogue);
+
 /// For bash to source.
 std::string completion_script(const Program& program);
 

@@ -1,170 +1,37 @@
-// The compiled half of the Python package: answers run, sweep, search, collective and compare in a
-// session that lives as long as the caller wants. What it does not answer itself, mistakes among
-// it, it leaves to the program, so that both say the same.
+// The compiled half of the Python package: a session that lives as long as the caller wants
+// (sim/resident), beside the other threads of Python and its interrupts.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <exception>
 #include <future>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "sim/command/asked_search.hpp"
-#include "sim/command/asked_sides.hpp"
-#include "sim/command/commands.hpp"
-#include "sim/command/scenario_options.hpp"
-#include "sim/confidence/confidence.hpp"
-#include "sim/files/toml_table.hpp"
-#include "sim/output/study_run.hpp"
-#include "sim/program/installation.hpp"
-#include "sim/run/session.hpp"
-#include "sim/scenario/file.hpp"
-#include "sim/study/sweep.hpp"
-#include "sim/told/json.hpp"
+#include "sim/resident/keeper.hpp"
 
 namespace stepcast::sim {
 namespace {
 
-using Words = std::vector<std::string>;
-
-/// Those whose --json is that of a study.
-std::vector<Command> studies() { return {run_command(), sweep_command(), collective_command()}; }
-
-std::vector<Command> answered_here() {
-  std::vector<Command> out = studies();
-  out.push_back(compare_command());
-  out.push_back(search_command());
-  return out;
-}
-
-Words verbs() {
-  Words out;
-  for (const Command& command : answered_here()) out.push_back(command.verb.word());
-  return out;
-}
-
-/// Whether the options only say what is asked for: others write files, or change how it is
-/// answered.
-bool only_asks(const Verb& verb, const Arguments& arguments) {
-  Words others{"gpu", "framework", "nccl-env", "set", "threads", "quiet", "json"};
-  if (verb.word() == "compare")
-    others.insert(others.end(), {"what-if", "without", "orders", "ignore-memory"});
-  if (verb.word() == "search")
-    others.insert(others.end(), {"objective", "space", "fix", "allow-tp-across-nodes", "top",
-                                 "limit", "time", "all"});
-  return std::ranges::all_of(verb.options, [&](const Option& option) {
-    return !arguments.has(option.name) || *option.key != '\0' ||
-           std::ranges::count(others, option.name) > 0;
-  });
-}
-
-TomlValue document_of(const Verb& verb, const Arguments& arguments, const Catalogue& catalogue) {
-  if (verb.word() != "collective") return asked_document(verb, arguments, catalogue);
-  TomlValue document = toml_table("command line");
-  set_path(document, "collective.kind", toml_text(arguments.first("which?"), "command line"));
-  apply_options(document, verb, arguments, catalogue);
-  return document;
-}
-
-/// What the program would read once, at its start.
-class Keeper {
- public:
-  /// `program`: the stepcast whose files these are.
-  explicit Keeper(const std::string& program)
-      : catalogue_((stand_for(program), Catalogue::standard())),
-        session_(catalogue_),
-        confidence_(std::make_shared<Confidence>(session_)) {}
-
-  /// What `stepcast WORDS` prints, --json among the words; none where the program is to be asked.
-  /// Lets other threads of Python run, and hears of their interrupts.
-  std::optional<std::string> answer(const Words& words) {
-    std::atomic<bool> stop = false;
-    std::future<std::optional<std::string>> answered =
-        std::async(std::launch::async, [&] { return answer_quietly(words, stop); });
-    bool interrupted = false;
-    while (true) {
-      {
-        const pybind11::gil_scoped_release released;
-        if (answered.wait_for(std::chrono::milliseconds(interrupted ? 1000 : 20)) ==
-            std::future_status::ready)
-          break;
-      }
-      if (!interrupted && PyErr_CheckSignals() != 0) interrupted = stop = true;
+/// Lets other threads of Python run while the session answers, and hears of their interrupts.
+std::optional<std::string> answer(Keeper& keeper, const Keeper::Words& words) {
+  std::atomic<bool> stop = false;
+  std::future<std::optional<std::string>> answered =
+      std::async(std::launch::async, [&] { return keeper.answer(words, stop); });
+  bool interrupted = false;
+  while (true) {
+    {
+      const pybind11::gil_scoped_release released;
+      if (answered.wait_for(std::chrono::milliseconds(interrupted ? 1000 : 20)) ==
+          std::future_status::ready)
+        break;
     }
-    if (interrupted) throw pybind11::error_already_set();
-    return answered.get();
+    if (!interrupted && PyErr_CheckSignals() != 0) interrupted = stop = true;
   }
-
- private:
-  std::optional<std::string> answer_quietly(const Words& words, const std::atomic<bool>& stop) {
-    try {
-      for (const Command& command : answered_here())
-        if (!words.empty() && command.verb.word() == words[0])
-          return answer_to(command.verb, {words.begin() + 1, words.end()}, stop);
-      return std::nullopt;
-    } catch (const std::exception&) {  // the program says which, and how to mend it
-      return std::nullopt;
-    }
-  }
-
-  std::optional<std::string> answer_to(const Verb& verb, const Words& words,
-                                       const std::atomic<bool>& stop) {
-    const Arguments arguments = parse_arguments(verb, words);
-    if (!arguments.has("json") || !only_asks(verb, arguments)) return std::nullopt;
-    if (verb.word() == "compare") return compare(arguments, stop);
-    if (verb.word() == "search") return search(verb, arguments, stop);
-    return answer_study(verb, arguments, stop);
-  }
-
-  std::optional<std::string> compare(const Arguments& arguments, const std::atomic<bool>& stop) {
-    Runner runner(session_,
-                  {.threads = arguments.threads(),
-                   .ignore_memory = arguments.has("ignore-memory"),
-                   .stop = stop},
-                  confidence_);
-    const Comparison out = compare_asked(arguments, catalogue_, runner);
-    if (std::ranges::none_of(out.sides, &Side::answered)) return std::nullopt;
-    return forms_of(told_of(out), {"sides"}).json();
-  }
-
-  std::optional<std::string> search(const Verb& verb, const Arguments& arguments,
-                                    const std::atomic<bool>& stop) {
-    AskedSearch asked =
-        open_search(asked_search(verb, arguments, catalogue_), arguments, catalogue_);
-    SearchAnswer& answer = asked.answer;
-    const auto own = own_plan(asked, catalogue_, [](const InputError& error) { throw error; });
-    const SearchMachine machine = machine_of(answer, session_);
-    find_plans(asked, machine, stop);
-    if (answer.result.found.empty() || stop) return std::nullopt;
-    complete_search(answer, own, machine, session_, confidence_);
-    return search_json(answer);
-  }
-
-  std::optional<std::string> answer_study(const Verb& verb, const Arguments& arguments,
-                                          const std::atomic<bool>& stop) {
-    Study study = read_study(document_of(verb, arguments, catalogue_));
-    if (!study.references.empty() || (verb.word() == "sweep" && !study.is_sweep))
-      return std::nullopt;
-    Results results =
-        run_study(std::move(study),
-                  {.read = [&](const TomlValue& point) { return read_scenario(point, catalogue_); },
-                   .simulator = simulator_of(session_, confidence_),
-                   .threads = arguments.threads(),
-                   .stop = stop});
-    if (results.interrupted) return std::nullopt;
-    if (const Order* order = confidence_->order()) results.order = *order;
-    return to_json(results);
-  }
-
-  Catalogue catalogue_;
-  Session session_;
-  std::shared_ptr<Confidence> confidence_;
-};
+  if (interrupted) throw pybind11::error_already_set();
+  return answered.get();
+}
 
 }  // namespace
 }  // namespace stepcast::sim
@@ -172,9 +39,9 @@ class Keeper {
 PYBIND11_MODULE(_session, module) {
   using stepcast::sim::Keeper;
   module.doc() = "Answers stepcast's studies within this process.";
-  module.def("verbs", &stepcast::sim::verbs, "The verbs that a Session answers.");
+  module.def("verbs", &stepcast::sim::resident_verbs, "The verbs that a Session answers.");
   pybind11::class_<Keeper>(module, "Session", "Tables and models that many calls share.")
       .def(pybind11::init<const std::string&>(), pybind11::arg("program"))
-      .def("answer", &Keeper::answer, pybind11::arg("words"),
+      .def("answer", &stepcast::sim::answer, pybind11::arg("words"),
            "What the program prints for these words, --json among them; None: ask the program.");
 }

@@ -1,0 +1,56 @@
+# The preset wasm: engine, topology, workloads and sim as one WebAssembly module, which a page or
+# node runs through sim/browser/host.js. Programs, tests and what needs processes are not built.
+
+# What the folders link: headers and libraries of the toolchain's own folder.
+function(from_sysroot name)
+  cmake_parse_arguments(PARSE_ARGV 1 of "" "" "LIBRARIES;DEFINITIONS")
+  add_library(${name} INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(${name} INTERFACE ${of_LIBRARIES})
+  target_compile_definitions(${name} INTERFACE ${of_DEFINITIONS})
+endfunction()
+from_sysroot(fmt::fmt DEFINITIONS FMT_HEADER_ONLY)
+from_sysroot(Boost::headers)
+from_sysroot(Boost::program_options LIBRARIES -lboost_program_options)
+from_sysroot(PkgConfig::TOMLPLUSPLUS DEFINITIONS TOML_HEADER_ONLY=1)
+from_sysroot(yaml-cpp LIBRARIES -lyaml-cpp)
+from_sysroot(ZLIB::ZLIB LIBRARIES -lz)
+
+# What WASI's C library lacks; Boost 1.74 derives from what C++17 removed.
+target_compile_options(stepcast_options INTERFACE -fexperimental-library
+  -Wno-shadow -Wno-error=shorten-64-to-32
+  -include ${PROJECT_SOURCE_DIR}/sim/browser/missing.hpp)
+target_compile_definitions(stepcast_options INTERFACE
+  _LIBCPP_ENABLE_CXX17_REMOVED_UNARY_BINARY_FUNCTION)
+
+include(unity.cmake)
+foreach(folder engine topology workloads)
+  add_subdirectory(${folder})
+endforeach()
+add_library(stepcast_sim OBJECT)
+file(GLOB_RECURSE sources CONFIGURE_DEPENDS sim/*.cpp)
+list(FILTER sources EXCLUDE REGEX "main\\.cpp$|/hdf5_[^/]*$|/sim/(python|processes)/")
+target_sources(stepcast_sim PRIVATE ${sources} sim/main.cpp)
+target_link_libraries(stepcast_sim PUBLIC stepcast::options stepcast::topology stepcast::workloads
+  fmt::fmt PRIVATE Boost::program_options PkgConfig::TOMLPLUSPLUS yaml-cpp ZLIB::ZLIB)
+set_source_files_properties(sim/program/installation.cpp PROPERTIES COMPILE_DEFINITIONS
+  "STEPCAST_DATA_DIRECTORY=\"/stepcast/scenarios\";STEPCAST_LIBRARY_DIRECTORY=\"lib\"")
+set_source_files_properties(sim/program/command_line.cpp PROPERTIES
+  COMPILE_DEFINITIONS STEPCAST_VERSION="${PROJECT_VERSION}")
+foreach(folder engine topology workloads sim)
+  compile_together(stepcast_${folder})
+endforeach()
+
+# A module that is asked again and again (WASI's reactor), with the compiler's own functions where
+# Debian puts them.
+add_executable(stepcast_wasm $<TARGET_OBJECTS:stepcast_engine> $<TARGET_OBJECTS:stepcast_topology>
+  $<TARGET_OBJECTS:stepcast_workloads> $<TARGET_OBJECTS:stepcast_sim>)
+set_target_properties(stepcast_wasm PROPERTIES OUTPUT_NAME stepcast SUFFIX .wasm
+  LINKER_LANGUAGE CXX)
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-resource-dir OUTPUT_VARIABLE resources
+  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+target_link_options(stepcast_wasm PRIVATE -mexec-model=reactor -nodefaultlibs -fuse-ld=lld-19
+  -Wl,-z,stack-size=8388608,--strip-all)
+target_link_libraries(stepcast_wasm PRIVATE stepcast::options Boost::program_options yaml-cpp
+  ZLIB::ZLIB -lc++ -lc++experimental -lc++abi -lunwind -lwasi-emulated-signal
+  -lwasi-emulated-process-clocks -lwasi-emulated-getpid -lwasi-emulated-mman -lc
+  ${resources}/lib/wasi/libclang_rt.builtins-wasm32.a)

@@ -1,0 +1,77 @@
+// Runs each command line of commands.txt by the native program and by WebAssembly in this process,
+// and compares output, messages and exit code to the byte.
+//   node same.js PROGRAM MODULE SOURCE [FIRST LAST]
+'use strict';
+const {spawnSync} = require('node:child_process');
+const fs = require('node:fs');
+const path = require('node:path');
+const {StepcastHost} = require('../../sim/browser/host.js');
+
+const [given, wasm, source, first = 1, last = Infinity] = process.argv.slice(2);
+const program = fs.realpathSync(given);
+const module = new WebAssembly.Module(fs.readFileSync(wasm));
+const read = new Map();
+
+function wordsOf(text) {
+  return [...text.matchAll(/(?:[^\s"]|"[^"]*")+/g)].map(([word]) => word.replaceAll('"', ''));
+}
+function addFolder(host, from, to) {
+  for (const entry of fs.readdirSync(from, {withFileTypes: true})) {
+    const file = path.join(from, entry.name);
+    if (entry.isDirectory()) addFolder(host, file, `${to}/${entry.name}`);
+    else {
+      if (!read.has(file)) read.set(file, fs.readFileSync(file));
+      host.write(`${to}/${entry.name}`, read.get(file));
+    }
+  }
+}
+/// The source at its own place and as the working folder, the program and its tables at theirs.
+function makeHost() {
+  const host = new StepcastHost(module, {environment: {STEPCAST_DATA: `${source}/scenarios`}});
+  for (const folder of ['scenarios', 'validate/published'])
+    for (const place of ['', source])
+      addFolder(host, path.join(source, folder), `${place}/${folder}`);
+  host.folder('/tmp');
+  host.link('/proc/self/exe', program);
+  const tables = path.join(path.dirname(program), 'published.columns');
+  host.write(tables, fs.readFileSync(tables));
+  return host;
+}
+
+async function compare(words) {
+  const environment = {...process.env, STEPCAST_DATA: `${source}/scenarios`};
+  const native = spawnSync(program, words, {cwd: source, env: environment, encoding: 'utf8',
+    maxBuffer: 1 << 30});
+  const host = makeHost();
+  const from = performance.now();
+  const ours = await host.run(words);
+  const time = performance.now() - from;
+  const differs = [];
+  if (native.status !== ours.code) differs.push(`exit code ${ours.code} for ${native.status}`);
+  for (const [what, a, b] of [['output', native.stdout, ours.out],
+    ['messages', native.stderr, ours.errors]])
+    if (a !== b) {
+      const theirs = a.split('\n'), mine = b.split('\n');
+      const line = theirs.findIndex((text, i) => text !== mine[i]);
+      differs.push(`${what} line ${line + 1}:\n  native ${theirs[line]}\n  wasm   ${mine[line]}`);
+    }
+  const out = words[words.indexOf('--out') + 1];
+  if (words.includes('--out') && differs.length === 0 &&
+      !fs.readFileSync(out).equals(Buffer.from(host.read(out)))) differs.push(`file ${out}`);
+  return {differs, time, bytes: native.stdout.length};
+}
+
+(async () => {
+  const lines = fs.readFileSync(path.join(__dirname, 'commands.txt'), 'utf8').split('\n')
+      .filter((line) => line && !line.startsWith('#')).slice(first - 1, last);
+  let same = 0;
+  for (const line of lines) {
+    const {differs, time, bytes} = await compare(wordsOf(line));
+    if (differs.length === 0) ++same;
+    console.log(`${differs.length === 0 ? 'same' : 'DIFFERS'} ${bytes} bytes ${Math.round(time)} ms ` +
+        `stepcast ${line}`);
+    for (const text of differs) console.log(text);
+  }
+  console.log(`${same} of ${lines.length} commands are the same`);
+  process.exit(same === lines.length && same > 0 ? 0 : 1);
+})();
