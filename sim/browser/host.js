@@ -157,8 +157,10 @@ class StepcastHost {
       let written = 0;
       for (const [at, length] of blocks(list, count)) {
         const part = bytes(at, length).slice();
-        if (file.stream !== undefined) this.streams[file.stream]?.push(part);
-        else {
+        if (file.stream !== undefined) {
+          this.streams[file.stream]?.push(part);
+          this.heard?.(file.stream, part);
+        } else {
           if (file.appends) file.at = file.entry.size;
           append(file.entry, file.at, part);
           file.at += length;

@@ -11,7 +11,9 @@ stamp=$(cksum <"$here/toolchain.sh")
 mkdir -p "$cache/downloads" "$cache/build"
 
 # NAME SHA256: the archive NAME in downloads is that one.
-is_that() { [ -f "$cache/downloads/$1" ] && echo "$2  $cache/downloads/$1" | sha256sum -c --status; }
+is_that() {
+  [ -f "$cache/downloads/$1" ] && echo "$2  $cache/downloads/$1" | sha256sum -c --status
+}
 
 # NAME SHA256 PACKAGE=VERSION: the upstream archive of a source package of Debian, whatever sources
 # this machine's apt knows.

@@ -15,7 +15,8 @@ async function aside(what, words, show) {
   const tick = setInterval(() => {
     clock.textContent = ` ${Math.round((performance.now() - begun) / 1000)} s `;
   }, 500);
-  say(element('p', {}, what, clock, stop));
+  const heard = element('pre', {'aria-live': 'off', hidden: true});
+  say(element('p', {}, what, clock, stop), heard);
   const worker = await program();
   let ended = false;
   stop.addEventListener('click', () => {
@@ -25,7 +26,10 @@ async function aside(what, words, show) {
     say(element('p', {}, 'Stopped.'));
   });
   try {
-    const result = await worker.ask({kind: 'run', words});
+    const result = await worker.ask({kind: 'run', words}, (message) => {
+      heard.hidden = false;
+      heard.textContent = message;
+    });
     if (!ended) say(...show(result));
   } catch (error) {
     if (!ended) say(element('p', {class: 'refused'}, error.message));
@@ -151,10 +155,11 @@ function makeActions() {
     }
   });
   at('best').addEventListener('click', () => aside('Looking for the best plan.',
-      ['search', ...withoutPlan(), '--json', '--quiet', '--top', '5'], showSearch));
-  for (const [button, verb] of [['launch', 'launch'], ['save', 'run']])
+      ['search', ...withoutPlan(), '--json', '--top', '5'], showSearch));
+  for (const [button, [verb, out]] of [['launch', ['launch', '/out']],
+    ['report', ['report', '/out/report.html']]])
     at(button).addEventListener('click', () => aside('Being written.',
-        [verb, ...words, '--out', '/out'],
+        [verb, ...words, '--out', out],
         ({out, errors, files}) => [
           element('ul', {}, ...Object.entries(files).map((file) => download(...file))),
           ...printed({out, errors})]));

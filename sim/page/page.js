@@ -93,16 +93,18 @@ class Program {
     this.worker = new Worker(URL.createObjectURL(new Blob([source], {type: 'text/javascript'})));
     this.waiting = new Map();
     this.asked = 0;
-    this.worker.onmessage = ({data: {id, told, failure}}) => {
-      const {resolve, reject} = this.waiting.get(id);
+    this.worker.onmessage = ({data: {id, told, failure, message}}) => {
+      const {resolve, reject, heard} = this.waiting.get(id);
+      if (message !== undefined) return heard?.(message);
       this.waiting.delete(id);
       if (failure !== undefined) reject(new Error(failure));
       else resolve(told);
     };
   }
-  ask(message) {
+  /// `heard` gets what the program says meanwhile.
+  ask(message, heard) {
     return new Promise((resolve, reject) => {
-      this.waiting.set(++this.asked, {resolve, reject});
+      this.waiting.set(++this.asked, {resolve, reject, heard});
       this.worker.postMessage({id: this.asked, ...message});
     });
   }
@@ -289,19 +291,21 @@ function fillChoices(field, option, chosen) {
   }));
   field.value = chosen;
 }
-/// Asks the program which choices it would refuse, and greys them.
+async function refusalOf(asked) {
+  const refusal = await checker.ask({kind: 'refusal', words: question(asked)});
+  return refusal === undefined ? undefined : JSON.parse(refusal).error.message;
+}
+/// Asks the program which choices it would refuse, and greys them: not for what it refuses anyway.
 async function checkChoices() {
   if (!checker) return;
   const of = words;
-  const reasons = new Map();
+  const reasons = new Map(), before = await refusalOf(of);
   for (const [, option, , {degrees, key, words: list}] of controls) {
     if (!degrees && !key && !list) continue;
     for (const value of choicesOf(option)) {
-      const refusal = await checker.ask({kind: 'refusal',
-        words: question(withOption(of, option, value))});
+      const reason = await refusalOf(withOption(of, option, value));
       if (of !== words) return;  // the words of now are asked about by their own call
-      if (refusal !== undefined)
-        reasons.set(`${option}=${value}`, JSON.parse(refusal).error.message);
+      if (reason !== undefined && reason !== before) reasons.set(`${option}=${value}`, reason);
     }
   }
   forbidden.clear();

@@ -9,6 +9,7 @@
 #include "sim/command/completion.hpp"
 #include "sim/files/gzip.hpp"
 #include "sim/files/input_file.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/program/installation.hpp"
 #include "sim/program/today.hpp"
@@ -53,7 +54,7 @@ std::string packed_files(const Catalogue& catalogue) {
     sizes[name] = text.size();
     all += text;
   }
-  return base64(gzip(sizes.dump() + "\n" + all));
+  return base64(gzip(json_text(sizes) + "\n" + all));
 }
 
 /// Values of the options that have lists.
@@ -106,7 +107,7 @@ std::string page_file(const PageQuestion& question, std::span<const Option> opti
                   {"memory_gib", memory_gib(catalogue)},
                   {"files", packed_files(catalogue)}};
   std::string text;
-  for (const char c : data.dump()) {  // no end tag of the script around it
+  for (const char c : json_text(data)) {  // no end tag of the script around it
     if (c == '<')
       text += "\\u003c";
     else

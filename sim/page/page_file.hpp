@@ -15,7 +15,7 @@ namespace stepcast::sim {
 /// What a page opens with.
 struct PageQuestion {
   std::vector<std::string> words;  // of a command line, without the verb
-  std::string scenario;            // TOML of the file that they begin with; empty: none
+  std::string scenario{};          // TOML of the file that they begin with; empty: none
 };
 
 /// Name of the scenario in the page, among the words.

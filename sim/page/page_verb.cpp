@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "engine/check.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/files/printable.hpp"
-#include "sim/files/whole_file.hpp"
 #include "sim/page/page_file.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "sim/told/written_page.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -46,21 +47,33 @@ std::vector<std::string> words_of_question(const Arguments& arguments) {
   return out;
 }
 
-int page(const Arguments& arguments, const Catalogue& catalogue) {
-  const Verb verb = page_verb();
-  PageQuestion question;
-  question.words = words_of_question(arguments);
-  if (!arguments.words().empty() && !(question.words.empty() && arguments.positional().empty())) {
-    const TomlValue document = asked_document(verb, arguments, catalogue);
-    const Study study = read_study(document);
-    const Scenario scenario = read_scenario(study.document_of(study.point(0)), catalogue);
-    if (!arguments.positional().empty()) {
-      question.words = {page_scenario};
-      question.scenario = write_toml(resolved_document(scenario));
-    }
+/// As its author wrote it, so that options change it as they change the file; whole, where it names
+/// files that a page has not.
+std::string scenario_text(const TomlValue& document, const Catalogue& catalogue) {
+  const Scenario scenario = read_scenario(document, catalogue);
+  const std::string text = write_toml(document);
+  try {
+    read_scenario(read_toml(text, page_scenario), catalogue);
+    return text;
+  } catch (const InputError&) {
+    return write_toml(resolved_document(scenario));
   }
+}
+
+/// Throws InputError where the program would refuse the question.
+PageQuestion asked_question(const Arguments& arguments, const Catalogue& catalogue) {
+  PageQuestion out{.words = words_of_question(arguments)};
+  if (out.words.empty() && arguments.positional().empty()) return out;
+  const Study study = read_study(asked_document(page_verb(), arguments, catalogue));
+  const std::string text = scenario_text(study.document_of(study.point(0)), catalogue);
+  if (!arguments.positional().empty()) out = {{page_scenario}, text};
+  return out;
+}
+
+int page(const Arguments& arguments, const Catalogue& catalogue) {
+  const PageQuestion question = asked_question(arguments, catalogue);
   const std::string out = arguments.get("out", "stepcast.html");
-  write_whole(out, page_file(question, verb.options, catalogue));
+  write_html(out, page_file(question, page_options(), catalogue));
   tell(stdout, out + "\n");
   return exit_ok;
 }

@@ -29,7 +29,7 @@ function element(name, attributes = {}, ...children) {
 function figures(answer) {
   const run = answer.run;
   const out = [
-    ['step', seconds(answer.step_time_s),
+    ['step', seconds(answer.step_time_s), answer.step_time_low_s === undefined ? '' :
       `${seconds(answer.step_time_low_s)} to ${seconds(answer.step_time_high_s)}, ` +
       `${Math.round(100 * answer.confidence.level)} % of cases`, answer.step_time_s],
     ['tokens/s', digits(answer.tokens_per_s), `${digits(answer.tokens_per_s_per_gpu)} a GPU`,
@@ -37,11 +37,12 @@ function figures(answer) {
     ['MFU', percent(answer.mfu), `${digits(answer.model_tflops_per_gpu)} TFLOP/s a GPU`,
       answer.mfu],
     ['memory a GPU', gibibytes(answer.memory_gib_per_gpu),
+      answer.memory_low_gib_per_gpu === undefined ? '' :
       `${gibibytes(answer.memory_low_gib_per_gpu)} to ${gibibytes(answer.memory_high_gib_per_gpu)}`,
       answer.memory_gib_per_gpu],
-    ['P(fits)', percent(answer.p_fits), '', answer.p_fits],
-    ['power a GPU', `${digits(answer.power_w_per_gpu)} W`,
-      `${digits(answer.tokens_per_joule)} tokens/J`, answer.power_w_per_gpu],
+    ['P(fits)', percent(answer.p_fits ?? NaN), '', answer.p_fits],
+    ['power a GPU', `${digits(answer.power_w_per_gpu ?? NaN)} W`,
+      `${digits(answer.tokens_per_joule ?? NaN)} tokens/J`, answer.power_w_per_gpu],
   ];
   if (run?.days !== undefined)
     out.push(['whole run', `${digits(run.days)} days`,

@@ -13,16 +13,20 @@ function unpack(packed) {
 }
 
 /// The program's answer to words: JSON where a session knows it, else what a fresh program prints.
-async function answer(words) {
+async function answer(words, id) {
   const told = host.ask('answer', words) ?? host.ask('refusal', words);
   if (told !== undefined) return {out: told};
-  return run(words);
+  return run(words, id);
 }
 
 /// Beside the session, over the same files. What the program writes into out/ is handed back.
-async function run(words) {
+async function run(words, id) {
   const program = new StepcastHost(host.module);
   program.root = host.root;
+  program.heard = (stream, part) => {
+    if (stream === 2) postMessage({id, message: new TextDecoder().decode(part)});
+  };
+  host.folder('out');
   const {code, out, errors} = await program.run(words);
   const files = {};
   const take = (folder) => {
@@ -43,9 +47,9 @@ onmessage = async ({data: {id, kind, words, module, files, path, text}}) => {
       unpack(files);
       await host.start();
     } else if (kind === 'write') host.write(path, text);
-    else if (kind === 'answer') told = await answer(words);
+    else if (kind === 'answer') told = await answer(words, id);
     else if (kind === 'refusal') told = host.ask('refusal', words);
-    else if (kind === 'run') told = await run(words);
+    else if (kind === 'run') told = await run(words, id);
     postMessage({id, told});
   } catch (error) {
     postMessage({id, failure: String(error)});

@@ -10,6 +10,7 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/told/page_style.hpp"
 #include "sim/told/told.hpp"
+#include "sim/told/written_page.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -190,10 +191,12 @@ std::vector<std::pair<std::string, std::string>> chart_files(const Told& page) {
   return out;
 }
 
-void write_page(const std::string& path, const Told& page) {
+void write_html(const std::string& path, std::string_view html) {
   check_free(path, generator, "report");
-  write_whole(path, as_page(page));
+  write_whole(path, html);
 }
+
+void write_page(const std::string& path, const Told& page) { write_html(path, as_page(page)); }
 
 void write_charts(const std::string& folder, const Told& page) {
   namespace fs = std::filesystem;

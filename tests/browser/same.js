@@ -4,6 +4,7 @@
 'use strict';
 const {spawnSync} = require('node:child_process');
 const fs = require('node:fs');
+const os = require('node:os');
 const path = require('node:path');
 const {StepcastHost} = require('../../sim/browser/host.js');
 
@@ -11,6 +12,8 @@ const [given, wasm, source, first = 1, last = Infinity] = process.argv.slice(2);
 const program = fs.realpathSync(given);
 const module = new WebAssembly.Module(fs.readFileSync(wasm));
 const read = new Map();
+const work = fs.mkdtempSync(path.join(os.tmpdir(), 'same-'));
+fs.symlinkSync(path.join(source, 'scenarios'), path.join(work, 'scenarios'));
 
 function wordsOf(text) {
   return [...text.matchAll(/(?:[^\s"]|"[^"]*")+/g)].map(([word]) => word.replaceAll('"', ''));
@@ -25,13 +28,12 @@ function addFolder(host, from, to) {
     }
   }
 }
-/// The source at its own place and as the working folder, the program and its tables at theirs.
+/// The source at its own place and in the working folder, the program and its tables at theirs.
 function makeHost() {
   const host = new StepcastHost(module, {environment: {STEPCAST_DATA: `${source}/scenarios`}});
   for (const folder of ['scenarios', 'validate/published'])
     for (const place of ['', source])
       addFolder(host, path.join(source, folder), `${place}/${folder}`);
-  host.folder('/tmp');
   host.link('/proc/self/exe', program);
   const tables = path.join(path.dirname(program), 'published.columns');
   host.write(tables, fs.readFileSync(tables));
@@ -40,7 +42,7 @@ function makeHost() {
 
 async function compare(words) {
   const environment = {...process.env, STEPCAST_DATA: `${source}/scenarios`};
-  const native = spawnSync(program, words, {cwd: source, env: environment, encoding: 'utf8',
+  const native = spawnSync(program, words, {cwd: work, env: environment, encoding: 'utf8',
     maxBuffer: 1 << 30});
   const host = makeHost();
   const from = performance.now();
@@ -55,9 +57,10 @@ async function compare(words) {
       const line = theirs.findIndex((text, i) => text !== mine[i]);
       differs.push(`${what} line ${line + 1}:\n  native ${theirs[line]}\n  wasm   ${mine[line]}`);
     }
-  const out = words[words.indexOf('--out') + 1];
+  const out = words[words.indexOf('--out') + 1];  // in the working folder
   if (words.includes('--out') && differs.length === 0 &&
-      !fs.readFileSync(out).equals(Buffer.from(host.read(out)))) differs.push(`file ${out}`);
+      !fs.readFileSync(path.join(work, out)).equals(Buffer.from(host.read(out))))
+    differs.push(`file ${out}`);
   return {differs, time, bytes: native.stdout.length};
 }
 
@@ -68,10 +71,11 @@ async function compare(words) {
   for (const line of lines) {
     const {differs, time, bytes} = await compare(wordsOf(line));
     if (differs.length === 0) ++same;
-    console.log(`${differs.length === 0 ? 'same' : 'DIFFERS'} ${bytes} bytes ${Math.round(time)} ms ` +
-        `stepcast ${line}`);
+    console.log(differs.length === 0 ? 'same' : 'DIFFERS', `${bytes} bytes`,
+        `${Math.round(time)} ms`, `stepcast ${line}`);
     for (const text of differs) console.log(text);
   }
   console.log(`${same} of ${lines.length} commands are the same`);
+  fs.rmSync(work, {recursive: true});
   process.exit(same === lines.length && same > 0 ? 0 : 1);
 })();

@@ -10,13 +10,14 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 stamps=build/check
-parts="golden gate replay whole clang asan tsan fuzz faults disks"
+parts="golden gate replay page whole clang asan tsan fuzz faults disks"
 
 about() {
   case $1 in
     golden) echo "gcc -O1 predicts what -O3 does" ;;
     gate) echo "instruction counts of a dozen cases" ;;
     replay) echo "kept inputs of fuzzing under ASan and UBSan" ;;
+    page) echo "the program as WebAssembly is the native one; its page in Chromium" ;;
     whole) echo "the suite in full, with browser, Slurm, MPI and Jupyter" ;;
     clang) echo "each file alone by clang, the same predictions" ;;
     asan) echo "the suite under ASan and UBSan" ;;
@@ -31,6 +32,10 @@ run_part() {
   case $1 in
     golden | replay | clang | asan | tsan) ./dev "$1" ;;
     gate) ./dev bench gate ;;
+    page)
+      ./dev page --out "$stamps/stepcast.html" && cmake --build --preset tests --target tests &&
+        ctest --preset release -L browser
+      ;;
     whole) STEPCAST_CHECK=whole ./dev test ;;
     fuzz) ./dev fuzz all 60 ;;
     faults) ./dev faults 1000 ;;

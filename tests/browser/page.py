@@ -1,0 +1,229 @@
+"""stepcast.html in a browser: python3 page.py CHROMIUM STEPCAST PAGE [FOLDER_FOR_PICTURES]"""
+import base64, json, os, shlex, statistics, subprocess, sys, tempfile, time, urllib.parse
+
+from read_page import CONTROLS, FOCUS, Browser, check, check_contrast, problems
+
+# Dense models and experts, three precisions, long sequences, refusals of rules and of memory.
+SCENARIOS = """
+--model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1
+--model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1 --tokens 2T --price '2.5 USD/h'
+--model llama3-8b --gpu h100 --gpus 8 --local-batch 2 --framework megatron-core --data zero1
+--model llama3-70b --gpu h100 --gpus 256 --tensor 8 --pipeline 4 --data zero1 --global-batch 256
+--model llama3-70b --gpu h100 --gpus 128 --tensor 8 --pipeline 4 --virtual-stages 5 --data zero1 --global-batch 128
+--model llama3-70b --gpu h100 --gpus 64 --pipeline 8 --tensor 8 --data zero1 --global-batch 64
+--model llama3-405b --gpu gb200 --gpus 576 --tensor 8 --pipeline 9 --data zero1 --global-batch 72
+--model llama3-405b --gpu b200 --gpus 1024 --tensor 8 --pipeline 16 --global-batch 256
+--model mixtral-8x7b --gpu h100 --gpus 64 --framework megatron-core --data zero1 --expert 8 --pipeline 4 --global-batch 128
+--model mixtral-8x7b --gpu h200 --gpus 64 --framework megatron-core --data zero1 --expert 8 --tensor 2 --global-batch 64
+--model qwen3-30b-a3b --gpu h100 --gpus 32 --framework megatron-core --data zero1 --expert 8 --global-batch 64
+--model deepseek-v3 --gpu h100 --gpus 256 --framework megatron-core --data zero1 --expert 32 --pipeline 8 --global-batch 256
+--model llama3-8b --gpu h100 --gpus 32 --recipe fp8_current --framework megatron-core --data zero1 --local-batch 2
+--model llama3-8b --gpu b200 --gpus 32 --recipe mxfp8 --framework megatron-core --data zero1 --local-batch 2
+--model llama2-7b --gpu a100 --gpus 8 --lora-rank 16 --local-batch 4
+--model llama2-7b --gpu a100 --gpus 64 --data zero2 --local-batch 2
+--model llama2-7b --gpu h100 --gpus 64 --data ddp --local-batch 1
+--model llama2-7b --gpu h100 --nodes 2 --local-batch 1 --recompute full
+--model llama2-7b --gpu v100 --nodes 2 --local-batch 1
+--model llama2-13b --gpu h200 --nodes 4 --context 4 --sequence 32k --local-batch 1
+--model llama2-13b --gpu h200 --nodes 4 --sequence 8k --recompute selective --local-batch 1
+--model bert-large --gpu v100 --gpus 16 --local-batch 8
+--model dbrx --gpu h100 --gpus 128 --framework megatron-core --data zero1 --expert 8 --pipeline 4 --global-batch 128
+--model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1 --set plan.prefetch=2
+--model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1 --without interference
+--model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1 --set noise.kernel_sigma=0.02 --seed 7
+--model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1 --power-cap '500 W'
+--model llama3-8b --gpu h100 --gpus 1024 --data zero3 --local-batch 1
+--model llama3-8b --gpu h100 --gpus 64 --framework torchtitan --data zero3 --local-batch 1
+--model llama3-8b --gpu h100 --gpus 64 --framework deepspeed --data zero3 --local-batch 1
+--model llama3-8b --gpu h100 --gpus 4 --data zero3 --local-batch 1
+--model llama3-70b --gpu h100 --gpus 8 --data zero3 --local-batch 4
+--model llama3-8b --gpu h100 --gpus 64 --tensor 3 --data zero3 --local-batch 1
+--model llama9-8b --gpu h100 --gpus 64
+--model llama3-8b --gpu h100 --gpus 64 --modle x
+--model llama3-8b --gpu h100 --gpus 64 --sequence 4q
+--gpu h100 --gpus 64
+--model llama3-8b --gpu h100 --gpus 64 --global-batch 65
+--model llama3-8b --gpu h100 --gpus 64 --set plan.tensro=2
+--model llama3-8b --gpu h100 --gpus 64 --framework megatron-core --data zero2 --local-batch 1
+""".strip().splitlines()
+
+# What each control is set to; nearly all give another step time.
+SETTINGS = {"model": "llama2-13b", "sequence": "8192", "gpu": "h200", "node": "aws-p5", "gpus": "128",
+            "fabric": "fat-tree", "framework": "torchtitan", "recipe": "fp8_current",
+            "global-batch": "128", "local-batch": "2", "micro-batch": "1", "data": "zero2",
+            "tensor": "2", "pipeline": "2", "virtual-stages": "2", "schedule": "gpipe",
+            "context": "2", "expert": "2", "recompute": "full", "tokens": "1T",
+            "price": "2 USD/h"}
+
+
+def until(browser, expression, what, seconds=60):
+    end = time.monotonic() + seconds
+    while not browser.value(expression):
+        if time.monotonic() > end:
+            raise SystemExit(f"FAILED: {what}")
+        time.sleep(0.02)
+
+
+def told(browser, words):
+    """The page's answer to the words, by way of its address."""
+    drawn = browser.value("stepcast.drawn")
+    browser.value(f"location.hash = {json.dumps('q=' + urllib.parse.quote(words))}")
+    until(browser, f"stepcast.drawn > {drawn}", f"no answer to {words}")
+    return browser.value("stepcast.told.text")
+
+
+def check_answers(browser, stepcast):
+    same = 0
+    for words in SCENARIOS:
+        printed = subprocess.run([stepcast, "run", *shlex.split(words), "--json"],
+                                 capture_output=True, text=True).stdout
+        ours = told(browser, words)
+        check(ours.strip() == printed.strip() and printed.strip(),
+              f"{words}: the page says\n{ours[:300]}\nthe program\n{printed[:300]}")
+        same += ours.strip() == printed.strip()
+    print(f"{same} of {len(SCENARIOS)} answers are the program's")
+
+
+def navigate(browser, url):
+    browser.events.clear()
+    browser.call("Page.navigate", url="about:blank")
+    browser.call("Page.navigate", url=url)
+    until(browser, "document.body?.dataset.ready == 'yes'", "the page does not get ready")
+    return browser.value("stepcast.times.ready")
+
+
+def check_controls(browser):
+    """Every control, set by itself, changes the words and is answered."""
+    for option, value in SETTINGS.items():
+        told(browser, SCENARIOS[0])
+        drawn, before = browser.value("[stepcast.drawn, stepcast.told.text]")
+        browser.value(f"""(() => {{ const e = document.getElementById('of-{option}');
+            e.value = {json.dumps(value)}; e.dispatchEvent(new Event('change')); }})()""")
+        until(browser, f"stepcast.drawn > {drawn}", f"{option} is not answered")
+        words, after = browser.value("[stepcast.words.join(' '), stepcast.told.text]")
+        check(f"--{option} {value}" in words, f"{option}: the words are {words}")
+        check(before != after, f"{option} changes nothing")
+    print(f"{len(SETTINGS)} controls change the answer")
+
+
+def check_slider(browser):
+    told(browser, SCENARIOS[0])
+    times = []
+    for turn in range(21):
+        drawn = browser.value("stepcast.drawn")
+        browser.value(f"""(() => {{ const e = document.getElementById('of-gpus-slider');
+            e.value = {3 + turn % 7}; e.dispatchEvent(new Event('input')); }})()""")
+        until(browser, f"stepcast.drawn > {drawn}", "the slider is not answered")
+        times.append(browser.value("stepcast.times.answer"))
+    print(f"slider: {statistics.median(times):.0f} ms in the median of {len(times)}, "
+          f"{max(times):.0f} ms at most")
+    return statistics.median(times)
+
+
+def check_forbidden(browser):
+    """What the program refuses is greyed, with its own words."""
+    told(browser, SCENARIOS[0])
+    checked = browser.value("stepcast.checked")
+    until(browser, f"stepcast.checked > {checked} || stepcast.checked > 0 && "
+          "document.querySelector('#of-tensor option:disabled')", "choices are not checked")
+    greyed = browser.value("[...document.querySelectorAll('#question option:disabled')]"
+                           ".map(e => e.parentElement.id + ' ' + e.textContent)")
+    check(any(text.startswith("of-schedule") or text.startswith("of-tensor") for text in greyed),
+          f"nothing is greyed: {greyed}")
+    print(f"{len(greyed)} choices are greyed, as '{greyed[0] if greyed else ''}'")
+
+
+def check_look(browser):
+    for width in (400, 1400):
+        browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900,
+                     deviceScaleFactor=1, mobile=False)
+        over = browser.value(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        check(over <= 0, f"{over} px wider than {width} px")
+    contrast = check_contrast(browser, "stepcast.html")
+    for node in browser.call("Accessibility.getFullAXTree")["nodes"]:
+        if node.get("role", {}).get("value") in ("image", "button", "textbox", "combobox", "slider",
+                                                 "checkbox", "listbox"):
+            check(node.get("name", {}).get("value", "").strip(),
+                  f"a {node['role']['value']} has no name: {node.get('properties')}")
+    controls = browser.value(CONTROLS.replace("a[href],", "a[href],input,select,textarea,"))
+    browser.value("document.activeElement.blur()")
+    reached = set()
+    for _ in range(controls + 5):
+        for kind in ("rawKeyDown", "keyUp"):
+            browser.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab",
+                         windowsVirtualKeyCode=9)
+        control, outlined = browser.value(FOCUS)
+        if control is not None:
+            check(outlined, f"control {control} is focused unseen")
+            reached.add(control)
+    enabled = browser.value("[...document.querySelectorAll('[data-control]')]"
+                            ".filter(e => !e.disabled).length")
+    check(len(reached) == enabled, f"Tab reaches {len(reached)} of {enabled} controls")
+    print(f"{enabled} controls by Tab, contrast {contrast:.2f}")
+
+
+def check_network(browser, url):
+    for event in browser.events:
+        method, what = event.get("method"), event.get("params", {})
+        if method == "Network.requestWillBeSent":
+            asked = what["request"]["url"]
+            check(asked.split("#")[0] == url or asked.startswith(("blob:", "about:")),
+                  f"asks for {asked[:100]}")
+        if method == "Runtime.exceptionThrown":
+            check(False, f"{what['exceptionDetails']}")
+        if method in ("Runtime.consoleAPICalled", "Log.entryAdded"):
+            entry = what.get("entry", what)
+            check(entry.get("level", entry.get("type")) not in ("error", "warning"), f"{entry}")
+
+
+def take_pictures(browser, url, folder):
+    os.makedirs(folder, exist_ok=True)
+    kept = urllib.parse.urlencode({"q": SCENARIOS[1], "mine": SCENARIOS[0]})
+    refused = urllib.parse.urlencode({"q": SCENARIOS[31]})
+    for name, width, height, scheme, state in (
+            ("answer", 1280, 900, "light", urllib.parse.urlencode({"q": SCENARIOS[3]})),
+            ("beside_dark", 1280, 900, "dark", kept), ("refused", 1280, 900, "light", refused),
+            ("phone", 400, 860, "light", urllib.parse.urlencode({"q": SCENARIOS[8]}))):
+        browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                     deviceScaleFactor=1, mobile=False)
+        browser.call("Emulation.setEmulatedMedia",
+                     features=[{"name": "prefers-color-scheme", "value": scheme}])
+        navigate(browser, f"{url}#{state}")
+        until(browser, "stepcast.checked > 0", "choices are not checked")
+        picture = browser.call("Page.captureScreenshot", format="png")["data"]
+        with open(os.path.join(folder, name + ".png"), "wb") as file:
+            file.write(base64.b64decode(picture))
+
+
+def main():
+    chromium, stepcast, page = sys.argv[1:4]
+    url = "file://" + os.path.abspath(page)
+    size = os.path.getsize(page)
+    check(size < 5e6, f"the page has {size} bytes")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        browser = Browser(chromium, folder)
+        for domain in ("Page", "Runtime", "Network", "Log", "Accessibility"):
+            browser.call(domain + ".enable")
+        browser.call("Network.emulateNetworkConditions", offline=True, latency=0,
+                     downloadThroughput=-1, uploadThroughput=-1)
+        ready = navigate(browser, url)
+        print(f"{size / 1e6:.2f} MB, ready after {ready:.0f} ms")
+        if len(sys.argv) > 4:
+            take_pictures(browser, url, sys.argv[4])
+        else:
+            check_answers(browser, stepcast)
+            check_controls(browser)
+            check_forbidden(browser)
+            check_slider(browser)
+            words = browser.value("stepcast.words.join(' ')")
+            address = browser.value("location.href")
+            navigate(browser, address)
+            check(browser.value("stepcast.words.join(' ')") == words, "a reload forgets the words")
+            check_look(browser)
+        check_network(browser, url)
+        browser.close()
+    sys.exit(1 if problems else 0)
+
+
+main()
