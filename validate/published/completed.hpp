@@ -16,8 +16,8 @@ struct CompletedRow {
   bool uneven = false;  // sequences are of several lengths, of which only the mean is known
 };
 
-/// Where no batch is stated: what tokens and steps a second tell, else one micro-batch a replica and
-/// stage. False if a step's time is stated and nobody knows of how many micro-batches.
+/// Where no batch is stated: what tokens and steps a second tell, else one micro-batch a replica
+/// and stage. False if a step's time is stated and nobody knows of how many micro-batches.
 bool take_batch(PublishedRow& row, std::vector<std::string>& assumed);
 
 /// The shape of the catalogue's model that the row names; the mean of lengths that are uneven, in

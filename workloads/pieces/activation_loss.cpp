@@ -1,4 +1,5 @@
 // What the head and the loss keep and have at their peak: the rest of ActivationMemory's account.
+#include <algorithm>
 #include <numeric>
 
 #include "engine/check.hpp"
@@ -112,8 +113,12 @@ std::int64_t ActivationMemory::head() const {
 }
 
 /// Part by part: the logits of one; chunks: of each its tokens' hidden states once more and an fp32
-/// sum of their gradients (torchtitan's ChunkedLossWrapper); checkpointed: FSDP gathers the head in
-/// fp32, and has its gradient so (TRL's chunked_nll, 2026-06); Liger: the head's own input.
+/// sum of their gradients, the logits being there in backward. FSDP reduces the head's gradient
+/// with the last: until then its sum is whole, in the type of reductions, and beside it comes that
+/// of the next chunk, when of its logits these and their gradient are left (torchtitan
+/// components/loss.py at 786e26f8, to_accumulated_grad_if_needed of torch/distributed/fsdp);
+/// checkpointed: FSDP gathers the head in fp32, and has its gradient so (TRL's chunked_nll,
+/// 2026-06); Liger: the head's own input.
 std::int64_t ActivationMemory::loss_work() const {
   const LossForm form = in_.software.loss.form;
   if (form == LossForm::whole) return work_of_logit() * logits();
@@ -121,8 +126,15 @@ std::int64_t ActivationMemory::loss_work() const {
   const std::int64_t part = form == LossForm::fused_linear
                                 ? sizes_.element * one
                                 : (kept_of_logit() + work_of_logit()) * one;
-  if (form == LossForm::chunks)
-    return part + gathered_input() + 4 * gathered_input() / sizes_.element;
+  if (form == LossForm::chunks) {
+    const std::int64_t head = in_.sharded() ? sizes_.vocab * sizes_.hidden : 0;
+    const bool dropped =
+        in_.software.loss.memory == LossMemory::dropped && !in_.software.loss_is_one_kernel();
+    const std::int64_t sum = bytes_per_element(in_.precision.gradient_reduce);
+    const std::int64_t of_logits = part + (dropped ? sizes_.element * one : 0);
+    return std::max(of_logits, sizes_.element * (head + 2 * one)) + sum * head + gathered_input() +
+           4 * gathered_input() / sizes_.element;
+  }
   if (form == LossForm::fused_linear) return part + gathered_input();
   const std::int64_t wider = in_.sharded() ? 4 - sizes_.element : 0;
   return part + 2 * wider * sizes_.vocab * sizes_.hidden;

@@ -209,6 +209,7 @@ TEST_CASE("logits that the script drops leave a hole that the last gradient does
   constexpr Batch long_batch{.micro_batch = 4, .micro_batches = 1, .sequence = 4096};
   for (const std::int64_t tensor : {1, 2}) {
     Software software = eager();
+    software.memory.expandable = true;
     const ParallelPlan plan = plan_of(DataParallel::zero1, 8, tensor);
     const auto unused = [&](LossMemory memory) {
       software.loss.memory = memory;
@@ -237,7 +238,7 @@ TEST_CASE("FSDP1's hooks on frozen units hold inputs and gradients of layers tha
     return static_cast<double>(f.allocated.value);
   };
   const double layer = 2.0 * 4096 * 4096;
-  CHECK(allocated(true) - allocated(false) == Approx(31 * layer).epsilon(0.03));
+  CHECK(allocated(true) - allocated(false) == Approx(31 * layer).epsilon(0.05));
   SECTION("a selection of operators has no backward of its own") {
     plan.recompute = Recompute::operators;
     CHECK(allocated(true) == allocated(false));
