@@ -40,6 +40,11 @@ foreach(folder engine topology workloads sim)
   compile_together(stepcast_${folder})
 endforeach()
 
+# Offsets of iterators have 32 bits here: an unsigned one of 32 bits changes its sign.
+get_target_property(sources stepcast_engine SOURCES)
+set_source_files_properties(${sources} TARGET_DIRECTORY stepcast_engine PROPERTIES
+  COMPILE_OPTIONS -Wno-sign-conversion)
+
 # A module that is asked again and again (WASI's reactor), with the compiler's own functions where
 # Debian puts them.
 add_executable(stepcast_wasm $<TARGET_OBJECTS:stepcast_engine> $<TARGET_OBJECTS:stepcast_topology>
@@ -48,7 +53,7 @@ set_target_properties(stepcast_wasm PROPERTIES OUTPUT_NAME stepcast SUFFIX .wasm
   LINKER_LANGUAGE CXX)
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-resource-dir OUTPUT_VARIABLE resources
   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-target_link_options(stepcast_wasm PRIVATE -mexec-model=reactor -nodefaultlibs -fuse-ld=lld-19
+target_link_options(stepcast_wasm PRIVATE -mexec-model=reactor -nodefaultlibs
   -Wl,-z,stack-size=8388608,--strip-all)
 target_link_libraries(stepcast_wasm PRIVATE stepcast::options Boost::program_options yaml-cpp
   ZLIB::ZLIB -lc++ -lc++experimental -lc++abi -lunwind -lwasi-emulated-signal

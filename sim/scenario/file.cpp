@@ -150,7 +150,7 @@ void read_stages(TableReader& table, const std::string& text, Scenario& scenario
   if (!scenario.stage_layers.empty())
     table.fail("stages", "both 'stages' and 'stage_layers' in [plan]",
                "one follows from the other");
-  const auto parts = std::ssize(layout.layers), stages = scenario.plan.pipeline;
+  const std::int64_t parts = std::ssize(layout.layers), stages = scenario.plan.pipeline;
   if (parts % stages != 0)
     table.fail("stages", "'stages' in [plan] has " + std::to_string(parts) + " parts",
                "the plan has pipeline = " + std::to_string(stages));

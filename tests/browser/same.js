@@ -10,7 +10,7 @@ const {StepcastHost} = require('../../sim/browser/host.js');
 
 const [given, wasm, source, first = 1, last = Infinity] = process.argv.slice(2);
 const program = fs.realpathSync(given);
-const module = new WebAssembly.Module(fs.readFileSync(wasm));
+const compiled = new WebAssembly.Module(fs.readFileSync(wasm));
 const read = new Map();
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'same-'));
 fs.symlinkSync(path.join(source, 'scenarios'), path.join(work, 'scenarios'));
@@ -30,7 +30,7 @@ function addFolder(host, from, to) {
 }
 /// The source at its own place and in the working folder, the program and its tables at theirs.
 function makeHost() {
-  const host = new StepcastHost(module, {environment: {STEPCAST_DATA: `${source}/scenarios`}});
+  const host = new StepcastHost(compiled, {environment: {STEPCAST_DATA: `${source}/scenarios`}});
   for (const folder of ['scenarios', 'validate/published'])
     for (const place of ['', source])
       addFolder(host, path.join(source, folder), `${place}/${folder}`);

@@ -125,8 +125,11 @@ bool StageWriter::same_calls(std::uint32_t first, std::uint32_t middle,
                              std::uint32_t events) const {
   const std::vector<engine::Instruction>& all = calls_.builder().instructions();
   if (all.size() - middle != middle - first) return false;
+  const auto at = [&](std::uint32_t index) {
+    return all.begin() + static_cast<std::ptrdiff_t>(index);
+  };
   return std::equal(
-      all.begin() + first, all.begin() + middle, all.begin() + middle,
+      at(first), at(middle), at(middle),
       [events](engine::Instruction a, const engine::Instruction& b) {
         if (a.op == engine::Op::record || a.op == engine::Op::wait || a.op == engine::Op::host_wait)
           a.arg += events;

@@ -223,7 +223,7 @@ void LinkPicture::sort_links(const topology::Cluster& cluster, const LoadList& l
     const auto owner = cluster.private_gpu(l);
     classes_.push_back(
         {kept, speed, owner ? static_cast<std::uint32_t>(*owner) : engine::no_owner, l});
-    std::ranges::copy(uses, uses_.begin() + kept);
+    std::ranges::copy(uses, uses_.begin() + static_cast<std::ptrdiff_t>(kept));
     kept += static_cast<std::uint32_t>(uses.size());
   }
   classes_.push_back({kept, 0, engine::no_owner, 0});
