@@ -189,6 +189,10 @@ function draw(asked, over) {
     parts.unshift(beside(mineTold.answer, shown));
   at('figures').replaceChildren(...parts);
   at('command').textContent = 'stepcast ' + textOf(['run', ...asked]);
+  at('glance').className = at('state').className;
+  at('glance').textContent = shown.step_time_s === undefined ? at('state').textContent :
+    `${seconds(shown.step_time_s)}, MFU ${percent(shown.mfu)}, ` +
+    `${gibibytes(shown.memory_gib_per_gpu)} ${refused ? 'do not fit' : 'a GPU'}`;
   at('keep').disabled = answer.step_time_s === undefined;
   at('forget').hidden = !mine;
   if (shown.plan) showNow(shown);
@@ -328,8 +332,8 @@ async function start() {
   makeControls();
   showChosen();
   makeActions();
-  at('about').textContent = `${held.version}, written ${held.written}; nothing leaves this page.`;
-  at('footer').textContent = `${held.version} of ${held.written}, with its catalogue of ` +
+  at('about').textContent = `${held.version.trim()}, written ${held.written}; nothing leaves this page.`;
+  at('footer').textContent = `${held.version.trim()} of ${held.written}, with its catalogue of ` +
     `${held.choices.model.length} models and ${Object.keys(held.memory_gib).length} GPUs.`;
   const [bytes, data] = await Promise.all([at('program'), held.files]
       .map((from) => unpacked(from.textContent ?? from)));

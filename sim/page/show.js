@@ -99,7 +99,7 @@ function stepParts(answer) {
 }
 
 function answerParts(answer, capacity, fits) {
-  const warnings = answer.warnings.map((text) => element('li', {}, text));
+  const warnings = (fits ? answer.warnings : []).map((text) => element('li', {}, text));
   return [figureList(answer), ...memoryBar(answer, capacity, fits),
     element('h2', {}, `Parts of the step, ${seconds(answer.step_time_s)}; `,
         'communication as far as it is exposed'),

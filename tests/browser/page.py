@@ -179,7 +179,8 @@ def check_network(browser, url):
 
 def take_pictures(browser, url, folder):
     os.makedirs(folder, exist_ok=True)
-    kept = urllib.parse.urlencode({"q": SCENARIOS[1], "mine": SCENARIOS[0]})
+    kept = urllib.parse.urlencode({"q": SCENARIOS[1].replace("h100", "h200"),
+                                   "mine": SCENARIOS[1]})
     refused = urllib.parse.urlencode({"q": SCENARIOS[31]})
     for name, width, height, scheme, state in (
             ("answer", 1280, 900, "light", urllib.parse.urlencode({"q": SCENARIOS[3]})),
