@@ -73,7 +73,7 @@ function showSearch(result) {
     return printed(result);
   }
   if (!found.plans?.length) return [element('p', {class: 'refused'}, refusalText(found))];
-  const rows = found.plans.map((plan) => {
+  const rows = found.plans.filter(({report}) => report).map((plan) => {
     const take = element('button', {type: 'button'}, 'Take it');
     take.addEventListener('click', () => {
       words = planWords(plan);

@@ -113,8 +113,9 @@ function table(head, rows, caption) {
       element('thead', {}, element('tr', {}, ...head.map((text) =>
         element('th', {scope: 'col'}, text)))));
   const body = element('tbody');
-  for (const row of rows)
-    body.append(element('tr', {}, ...row.map((cell) => element('td', {}, cell))));
+  for (const row of rows)  // a shorter one ends with a sentence
+    body.append(element('tr', {}, ...row.map((cell, i) => element('td',
+        {colspan: i + 1 < row.length ? undefined : head.length - i}, cell))));
   out.append(body);
   return element('div', {class: 'scroll', tabindex: 0}, out);
 }
@@ -167,7 +168,7 @@ function curve(axis, points) {
   });
   picture.append(draw('path', {d: path.join('')}));
   const rows = points.map(({value, answer}) => answer?.step_time_s === undefined ?
-    [value, refusalText(answer), '', '', ''] :
+    [value, refusalText(answer)] :
     [value, seconds(answer.step_time_s), digits(answer.tokens_per_s), percent(answer.mfu),
       gibibytes(answer.memory_gib_per_gpu)]);
   return [element('h2', {}, `Step time over ${axis}`), picture,

@@ -14,5 +14,5 @@ trap 'rm -rf "$work"' EXIT
 . "$2/tests/cli/shared/patience.sh"
 "$stepcast" page --model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1 \
   --out "$work/stepcast.html" >/dev/null
-PYTHONPATH=$2/tests/cli/shared timeout "$(patience 300)" "$python" "$2/tests/browser/page.py" \
+CROWD=$(patience 100) PYTHONPATH=$2/tests/cli/shared timeout "$(patience 300)" "$python" "$2/tests/browser/page.py" \
   "$chromium" "$stepcast" "$work/stepcast.html" ${3:+"$3"}
