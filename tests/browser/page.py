@@ -50,7 +50,7 @@ SCENARIOS = """
 # What each control is set to; nearly all give another step time.
 SETTINGS = {"model": "llama2-13b", "sequence": "8192", "gpu": "h200", "node": "aws-p5", "gpus": "128",
             "fabric": "fat-tree", "framework": "torchtitan", "recipe": "fp8_current",
-            "global-batch": "128", "local-batch": "4", "micro-batch": "1", "data": "zero2",
+            "global-batch": "256", "local-batch": "4", "micro-batch": "1", "data": "zero2",
             "tensor": "2", "pipeline": "2", "virtual-stages": "2", "schedule": "gpipe",
             "context": "2", "expert": "2", "recompute": "full", "tokens": "1T",
             "price": "2 USD/h"}
