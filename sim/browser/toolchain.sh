@@ -29,7 +29,7 @@ from_debian() {
   [ -f "$apt/updated" ] || apt-get "$@" update -qq
   touch "$apt/updated"
   mkdir -p "$apt/of_$name"
-  (cd "$apt/of_$name" && apt-get "$@" source -qq --download-only "$package" >&2)
+  (cd "$apt/of_$name" && apt-get "$@" -o APT::Sandbox::User=root source -qq --download-only "$package" >&2)
   for archive in "$apt/of_$name"/*.orig.tar.*; do
     case $archive in *.asc) ;; *) mv "$archive" "$cache/downloads/$name" ;; esac
   done
@@ -81,8 +81,9 @@ cp -R "$(dirname "$(dirname "$found")")/lib/wasm32-wasip1" "$sysroot/lib/"
 rm -rf "$sysroot/include/wasm32-wasip1/c++" "$sysroot"/lib/wasm32-wasip1/libc++*
 
 # libc++ with exceptions, files and mutexes, and what unwinds them.
-unpack llvm.tar.xz '*/cmake/*' '*/libcxx/*' '*/libcxxabi/*' '*/libunwind/*' '*/runtimes/*' \
-  '*/llvm/cmake/*' '*/llvm/utils/*'
+top=llvm-toolchain-19_19.1.7
+unpack llvm.tar.xz $top/cmake $top/libcxx $top/libcxxabi $top/libunwind $top/runtimes \
+  $top/llvm/cmake
 llvm=$cache/build/llvm
 rm -rf "$cache/build/libcxx"
 cmake -G Ninja -S "$llvm/runtimes" -B "$cache/build/libcxx" -DCMAKE_BUILD_TYPE=Release \

@@ -337,11 +337,15 @@ async function start() {
     `${held.choices.model.length} models and ${Object.keys(held.memory_gib).length} GPUs.`;
   const [bytes, data] = await Promise.all([at('program'), held.files]
       .map((from) => unpacked(from.textContent ?? from)));
+  const note = (what) => { window.stepcast.times[what] = performance.now(); };
+  note('unpacked');
   files = data;
   module = await WebAssembly.compile(bytes);
+  note('compiled');
   answerer = await program();
+  note('started');
   await update();
-  window.stepcast.times.ready = performance.now();
+  note('ready');
   document.body.dataset.ready = 'yes';
   checker = await program();
   checkChoices();

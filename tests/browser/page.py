@@ -210,7 +210,9 @@ def main():
         browser.call("Network.emulateNetworkConditions", offline=True, latency=0,
                      downloadThroughput=-1, uploadThroughput=-1)
         ready = navigate(browser, url)
-        print(f"{size / 1e6:.2f} MB, ready after {ready:.0f} ms")
+        times = browser.value("stepcast.times")
+        print(f"{size / 1e6:.2f} MB, ready after {ready:.0f} ms:",
+              *(f"{what} {times[what]:.0f}" for what in ("unpacked", "compiled", "started")))
         check(ready < 1500 * crowd, f"it is ready after {ready:.0f} ms")
         if len(sys.argv) > 4:
             take_pictures(browser, url, sys.argv[4])
