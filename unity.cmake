@@ -10,13 +10,13 @@ list(JOIN STEPCAST_ALONE | STEPCAST_ALONE)
 
 # Rooms that read what users hand in and print answers: -Og compiles them a third faster than -O3,
 # and no case of ./dev bench gate spends a twentieth of its instructions there.
-set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(chakra|command|compare|design|goal|handout|import|inputs|launch|output|pictures|processes|program|scenario|study|timeline|told|why)/|validate/(cluster|command|compare|diagnose|goodput|layers|published|rows|study|trace|trainer/ranks)/")
+set(STEPCAST_COLD "calibrate/(command|fit|import|report|rows|session)/|sim/(agent|chakra|command|compare|design|form|goal|handout|import|inputs|launch|output|pictures|processes|program|scenario|study|timeline|told|why)/|validate/(cluster|command|compare|diagnose|goodput|layers|published|rows|study|trace|trainer/ranks)/")
 option(STEPCAST_COLD_OG "Compile rooms that read and print with -Og, whatever the build type" OFF)
 
 # Rooms that no fuzzed reader enters.
 set(STEPCAST_NO_READERS
   "calibrate/(command|device|fit|host|reference|report|session)/"
-  "sim/(command|goal|handout|pictures|told|why)/"
+  "sim/(agent|command|form|goal|handout|pictures|told|why)/"
   "sim/launch/(argument_text|bridge_(config|recipe)|deepspeed_config|fsdp_config|job|launch|megatron_arguments)[.]"
   "sim/launch/(megatron_model|nemo_config|torchtitan_config|torchtitan_python|trl_config)[.]"
   "sim/chakra/(export|node_order|rank_lanes|rank_trace|replay|replay_system|trace_folder)[.]"

@@ -23,6 +23,7 @@
 #include "validate/compare/page.hpp"
 #include "validate/compare/report.hpp"
 #include "validate/diagnose/command.hpp"
+#include "validate/diagnose/report.hpp"
 #include "validate/goodput/command.hpp"
 #include "validate/layers/command.hpp"
 #include "validate/memory/command.hpp"
@@ -146,7 +147,8 @@ int crossovers(const sim::CsvFile& file, const Arguments& arguments,
   const auto results = validate::compare_crossovers(calibrate::read_crossovers(file, catalogue),
                                                     catalogue, arguments.get("nccl", "2.23"));
   const sim::ToldSection told = validate::told(file.path, results);
-  if (!sim::print_answer(arguments, sim::forms_of(told, {"rows"}))) return sim::exit_unwritten;
+  if (!sim::print_answer(arguments, sim::forms_of(told, "validate-collectives", {"rows"})))
+    return sim::exit_unwritten;
   const auto limit = arguments.share("fail-above");
   const auto median = validate::median_error(results);
   return !limit || (median && *median <= *limit) ? sim::exit_ok : sim::exit_too_inaccurate;
@@ -236,7 +238,9 @@ int main(int argc, char** argv) {
                                    {validate::cluster_verb, validate::command_cluster},
                                    {study_verb, study},
                                    {validate::trace_verb, validate::run_trace},
-                                   {validate::diagnose_verb, validate::run_diagnose}};
+                                   {.verb = validate::diagnose_verb,
+                                    .run = validate::run_diagnose,
+                                    .schema = validate::diagnosis_schema}};
   return sim::program_main(
       {"stepcast-validate", "shows what was measured beside what is simulated", commands}, argc,
       argv);

@@ -259,7 +259,7 @@ int compare(const Arguments& arguments, const Catalogue& catalogue) {
                           arguments.has("ignore-memory")});
   const Comparison out = compare_asked(arguments, catalogue, runner);
   const ToldSection told = told_of(out);
-  const bool printed = print_answer(arguments, forms_of(told, {"sides"}));
+  const bool printed = print_answer(arguments, forms_of(told, "compare", {"sides"}));
   if (std::ranges::none_of(out.sides, &Side::answered)) return exit_no_feasible_plan;
   const std::string svg = arguments.get("svg");
   bool written = (!svg.ends_with(".svg") || write_picture(out, svg)) && printed;
@@ -276,6 +276,8 @@ int compare(const Arguments& arguments, const Catalogue& catalogue) {
 
 }  // namespace
 
-Command compare_command() { return {compare_verb(), compare}; }
+Command compare_command() {
+  return {.verb = compare_verb(), .run = compare, .schema = compare_schema};
+}
 
 }  // namespace stepcast::sim

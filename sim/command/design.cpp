@@ -211,6 +211,6 @@ int design(const Arguments& arguments, const Catalogue& catalogue) {
 
 }  // namespace
 
-Command design_command() { return {design_verb(), design}; }
+Command design_command() { return {.verb = design_verb(), .run = design, .schema = design_schema}; }
 
 }  // namespace stepcast::sim

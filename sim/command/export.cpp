@@ -14,6 +14,7 @@
 #include "sim/files/json_text.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
+#include "sim/form/form.hpp"
 #include "sim/program/answer_forms.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/scenario_keys.hpp"
@@ -86,6 +87,23 @@ Scenario step_to_export(const Arguments& arguments, const Catalogue& catalogue, 
   return std::get<StepReport>(best).scenario;
 }
 
+struct Exported {
+  std::string folder;
+  ChakraExport out;
+};
+
+const Form<Exported>& export_form() {
+  using E = const Exported&;
+  static const Form<Exported> form =
+      Form<Exported>()
+          .has("folder", "Where the traces are.", [](E e) { return e.folder; })
+          .has("files", "", [](E e) { return e.out.files; })
+          .has("nodes", "Of the graphs.", [](E e) { return e.out.nodes; })
+          .has("groups", "Process groups.", [](E e) { return e.out.groups; })
+          .has("bytes", "Of all files.", [](E e) { return e.out.bytes; });
+  return form;
+}
+
 int export_main(const Arguments& arguments, const Catalogue& catalogue) {
   if (!arguments.has("chakra"))
     throw UsageError("where shall the trace be written?", "--chakra DIR");
@@ -97,12 +115,7 @@ int export_main(const Arguments& arguments, const Catalogue& catalogue) {
   const ChakraExport out =
       export_trace(step_to_export(arguments, catalogue, session), session, folder, ranks, limit);
   if (arguments.has("json"))
-    tell(stdout, json_text(nlohmann::ordered_json{{"folder", folder},
-                                                  {"files", out.files},
-                                                  {"nodes", out.nodes},
-                                                  {"groups", out.groups},
-                                                  {"bytes", out.bytes}}) +
-                     "\n");
+    tell(stdout, json_text(stamped("export", export_form().json({folder, out}))) + "\n");
   else
     tell(stdout,
          fmt::format("{}: {} files, {} nodes, {} process groups, {}\n", folder, out.files,
@@ -159,19 +172,44 @@ std::string replay_text(const Replay& r, const Scenario& scenario, const std::st
   return out;
 }
 
+const Form<Replay>& replay_form() {
+  using R = const Replay&;
+  static const Form<Replay> form = [] {
+    Form<Replay> out;
+    out.has("step_s", "The step.", [](R r) { return seconds(r.step); })
+        .has("ranks", "Of the trace.", [](R r) { return r.ranks; })
+        .has("files", "", [](R r) { return r.files; })
+        .has("nodes", "Of the traces' graphs.", [](R r) { return r.nodes; })
+        .has("groups", "Process groups.", [](R r) { return r.groups; })
+        .has("simulated_ranks", "The others are like one of them.",
+             [](R r) { return r.simulated_ranks; })
+        .has("most_compute_s", "Of the rank that computes most.",
+             [](R r) { return seconds(r.slowest); })
+        .has("most_compute_rank", "That rank.", [](R r) { return r.slowest_rank; });
+    const std::vector<ReplayPart> parts = parts_of({});
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      out.has(parts[i].key, "Mean over ranks: " + std::string(parts[i].name) + ".",
+              [i](R r) { return seconds(parts_of(r)[i].time); });
+    return out
+        .has("recorded_step_s", "As the traces have it.",
+             [](R r) {
+               return r.recorded > Duration{} ? std::optional(seconds(r.recorded)) : std::nullopt;
+             })
+        .has("warnings", "What to know before trusting the numbers.",
+             [](R r) { return r.warnings; });
+  }();
+  return form;
+}
+
 std::string replay_json(const Replay& r) {
-  nlohmann::ordered_json out{{"step_s", seconds(r.step)},
-                             {"ranks", r.ranks},
-                             {"files", r.files},
-                             {"nodes", r.nodes},
-                             {"groups", r.groups},
-                             {"simulated_ranks", r.simulated_ranks},
-                             {"most_compute_s", seconds(r.slowest)},
-                             {"most_compute_rank", r.slowest_rank}};
-  for (const ReplayPart& part : parts_of(r)) out[part.key] = seconds(part.time);
-  if (r.recorded > Duration{}) out["recorded_step_s"] = seconds(r.recorded);
-  out["warnings"] = r.warnings;
-  return json_text(out);
+  return json_text(stamped("replay", replay_form().json(r)));
+}
+
+nlohmann::ordered_json export_schema() {
+  return document_schema("export", "What stepcast export prints.", export_form().schema_of());
+}
+nlohmann::ordered_json replay_schema() {
+  return document_schema("replay", "What stepcast replay prints.", replay_form().schema_of());
 }
 
 int replay_main(const Arguments& arguments, const Catalogue& catalogue) {
@@ -187,7 +225,11 @@ int replay_main(const Arguments& arguments, const Catalogue& catalogue) {
 
 }  // namespace
 
-Command export_command() { return {export_verb(), export_main}; }
-Command replay_command() { return {replay_verb(), replay_main}; }
+Command export_command() {
+  return {.verb = export_verb(), .run = export_main, .schema = export_schema};
+}
+Command replay_command() {
+  return {.verb = replay_verb(), .run = replay_main, .schema = replay_schema};
+}
 
 }  // namespace stepcast::sim

@@ -14,6 +14,7 @@
 #include "sim/study/sweep.hpp"
 #include "sim/told/goal_text.hpp"
 #include "sim/told/goodput.hpp"
+#include "sim/told/json.hpp"
 #include "sim/told/metrics.hpp"
 
 namespace stepcast::sim {
@@ -45,19 +46,32 @@ std::string text_of(const StepReport& report) {
   return report.whole_run ? out + "\n" + whole_run_text(report) : out;
 }
 
+Form<StepReport> made_goodput_form() {
+  using S = const StepReport&;
+  Form<StepReport> out;
+  out.has("step_s", "The step.", [](S s) { return seconds(s.step_time); });
+  for (const Metric& metric : metrics())
+    for (const char* of : {"run.", "goodput", "tokens_per_day"})
+      if (metric.key.starts_with(of) && metric.of_step != nullptr)
+        add_metric<StepReport>(out, metric, metric.of_step);
+  return out
+      .object("failures", "What stands behind them.", failures_form(),
+              [](S s) -> const StepReport& { return s; })
+      .has("warnings", "What to know before trusting the numbers.", [](S s) { return s.warnings; });
+}
+
 /// The metrics of `run --json` that are of failures and the whole run, and what stands behind them.
+const Form<StepReport>& goodput_form() {
+  static const Form<StepReport> form = made_goodput_form();
+  return form;
+}
+
 std::string json_of(const StepReport& report) {
-  nlohmann::ordered_json out{{"step_s", seconds(report.step_time)}};
-  for (const Metric& metric : metrics()) {
-    const std::string key(metric.key);
-    const bool whole_run = key.starts_with("run.");
-    if (!whole_run && !key.starts_with("goodput") && !key.starts_with("tokens_per_day")) continue;
-    if (const auto value = value_of(metric, Answer(report)))
-      (whole_run ? out["run"][key.substr(4)] : out[key]) = *value;
-  }
-  out["failures"] = goodput_json(report);
-  out["warnings"] = report.warnings;
-  return json_text(out, 2);
+  return json_text(stamped("goodput", goodput_form().json(report)), 2);
+}
+
+nlohmann::ordered_json goodput_schema() {
+  return document_schema("goodput", "What stepcast goodput prints.", goodput_form().schema_of());
 }
 
 int goodput(const Arguments& arguments, const Catalogue& catalogue) {
@@ -83,6 +97,8 @@ int goodput(const Arguments& arguments, const Catalogue& catalogue) {
 
 }  // namespace
 
-Command goodput_command() { return {goodput_verb(), goodput}; }
+Command goodput_command() {
+  return {.verb = goodput_verb(), .run = goodput, .schema = goodput_schema};
+}
 
 }  // namespace stepcast::sim

@@ -122,16 +122,38 @@ void KeptPlans::say_that_it_goes_on() const {
        fmt::format("stepcast: what is simulated is in '{}': --resume goes on\n", folder_->place()));
 }
 
+namespace {
+
+struct ToldShard {
+  std::string shard;
+  bool finished;
+  std::size_t simulated, known;
+};
+
+const Form<ToldShard>& shard_form() {
+  using S = const ToldShard&;
+  static const Form<ToldShard> form =
+      Form<ToldShard>()
+          .has("shard", "\"2/8\"", [](S s) { return s.shard; })
+          .has("finished", "", [](S s) { return s.finished; })
+          .has("simulated", "Plans, by this call.", [](S s) { return s.simulated; })
+          .has("known", "Plans, from before.", [](S s) { return s.known; });
+  return form;
+}
+
+}  // namespace
+
+nlohmann::ordered_json shard_schema() {
+  return document_schema("shard", "What a shard of stepcast search or design prints.",
+                         shard_form().schema_of());
+}
+
 int KeptPlans::tell_shard(bool ended, bool json) {
   const auto print = [&](bool finished) {
     const std::string name = fmt::format("{}/{}", shard_.index, shard_.of);
     if (json) {
-      const nlohmann::ordered_json out{{"shard", name},
-                                       {"finished", finished},
-                                       {"simulated", steps_->simulated()},
-                                       {"known", steps_->recalled()}};
-      tell(stdout, json_text(out, 2) + "\n");
-      return;
+      const ToldShard told{name, finished, steps_->simulated(), steps_->recalled()};
+      return tell(stdout, json_text(stamped("shard", shard_form().json(told)), 2) + "\n");
     }
     tell(stdout, fmt::format("shard {} {}: {} plans simulated, {} known before; {} merge {} puts "
                              "the shards together\n",

@@ -84,4 +84,7 @@ class KeptPlans {
   std::optional<OutputError> unwritten_;  // not even begun; the answer is printed all the same
 };
 
+/// Of what tell_shard() prints.
+nlohmann::ordered_json shard_schema();
+
 }  // namespace stepcast::sim

@@ -17,6 +17,7 @@
 #include "engine/check.hpp"
 #include "sim/command/completion.hpp"
 #include "sim/command/manual.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
@@ -32,16 +33,6 @@ using Words = std::vector<std::string>;
 int print(const std::string& text) {
   tell(stdout, text);
   return exit_ok;
-}
-
-/// Replaces this process.
-[[noreturn]] void become_sister(const std::string& name, const Words& words) {
-  const std::string program = beside_program(name);
-  std::vector<std::string> command{program};
-  command.insert(command.end(), words.begin(), words.end());
-  become(command);
-  throw InputError(name, "does not stand beside the program that calls it",
-                   "build it with ./dev build");
 }
 
 /// What the sister program is called with.
@@ -69,6 +60,9 @@ std::optional<std::string> documents(const Program& program, const Words& words)
   const std::string call = words.size() < 2 ? "" : words[0] + " " + words[1];
   if (call == "manual troff") return manual_text(program);
   if (call == "completion bash") return completion_script(program);
+  if (words.size() == 2 && words[0] == "schema")
+    if (const Command* command = command_of(program, words[1]); command && command->schema)
+      return json_text(command->schema(), 2) + "\n";
   if (call != "completion reply" || words.size() < 3) return std::nullopt;
   const Words typed(words.begin() + 2, words.end());
   const Command* command = program.has_verbs() ? command_of(program, typed[0]) : nullptr;
@@ -132,6 +126,15 @@ void out_of_memory_is_said() {
 }
 
 }  // namespace
+
+[[noreturn]] void become_sister(const std::string& name, const std::vector<std::string>& words) {
+  const std::string program = beside_program(name);
+  std::vector<std::string> command{program};
+  command.insert(command.end(), words.begin(), words.end());
+  become(command);
+  throw InputError(name, "does not stand beside the program that calls it",
+                   "build it with ./dev build");
+}
 
 bool Program::has_verbs() const {
   return commands.size() != 1 || commands.front().verb.name != std::string(name);

@@ -2,6 +2,7 @@
 // suggestions, messages, exit codes. Knows no verb.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct Command {
   const char* sister = "";
   /// Its verb that they are for, where they do not begin with one; such a verb needs words.
   const char* sister_verb = "";
+  /// The schema of what it prints with --json; null: it prints none.
+  nlohmann::ordered_json (*schema)() = nullptr;
 };
 
 struct Program {
@@ -39,6 +42,9 @@ struct Program {
 /// The exit code. Each message is one line on standard error; with --json it is also an object on
 /// standard output.
 int program_main(const Program& program, int argc, char** argv);
+
+/// Goes on as the program of that name beside this one. Throws InputError where it cannot.
+[[noreturn]] void become_sister(const std::string& name, const std::vector<std::string>& words);
 
 /// What `program --help` prints.
 std::string usage_of(const Program& program);

@@ -368,7 +368,9 @@ int collective(const Arguments& arguments, const Catalogue& catalogue) {
 
 }  // namespace
 
-Command run_command() { return {run_verb(), run}; }
-Command collective_command() { return {collective_verb(), collective}; }
+Command run_command() { return {.verb = run_verb(), .run = run, .schema = study_schema}; }
+Command collective_command() {
+  return {.verb = collective_verb(), .run = collective, .schema = study_schema};
+}
 
 }  // namespace stepcast::sim

@@ -186,6 +186,6 @@ int search(const Arguments& arguments, const Catalogue& catalogue) {
 
 }  // namespace
 
-Command search_command() { return {search_verb(), search}; }
+Command search_command() { return {.verb = search_verb(), .run = search, .schema = search_schema}; }
 
 }  // namespace stepcast::sim

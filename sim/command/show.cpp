@@ -9,7 +9,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/command/commands.hpp"
-#include "sim/command/model_size_text.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/text_table.hpp"
@@ -24,6 +24,7 @@
 #include "sim/tables/architecture_members.hpp"
 #include "sim/tables/calibration_text.hpp"
 #include "sim/told/metrics.hpp"
+#include "sim/told/model_size_text.hpp"
 #include "topology/cluster.hpp"
 #include "workloads/plan/model_size.hpp"
 
@@ -45,11 +46,11 @@ const std::vector<Option> show_options = with_table_options(own_options);
 const Verb verb{
     "stepcast show",
     "gpus|architectures|models|nodes|fabrics|software|nccl|prices|grids|clusters|cluster|"
-    "calibration|keys|metrics [NAME | FILE ...]",
+    "calibration|keys|metrics|schema [NAME | FILE ...]",
     16,
     "Prints the catalogue or one entry of it with every value and its source, a cluster "
     "(of a scenario or by options), what a calibration table holds, every key of a "
-    "scenario, or every metric with its unit.",
+    "scenario, every metric with its unit, or the JSON schema of what a verb prints.",
     show_options,
     "stepcast show cluster --gpu h100 --nodes 16"};
 
@@ -328,6 +329,15 @@ std::string show_calibration(const Arguments& arguments) {
   return describe(read_calibrations(tables));
 }
 
+/// Of the verb that is named; without one the names.
+std::string show_schema(const Arguments& arguments) {
+  if (arguments.positional().size() > 1)
+    return json_text(schema_named(arguments.positional()[1]), 2) + "\n";
+  std::string out;
+  for (const std::string& name : schema_names()) out += name + "\n";
+  return out;
+}
+
 /// What --json, --out and `explain` call by these names.
 TextTable metrics_table() {
   TextTable table;
@@ -367,7 +377,8 @@ int show(const Arguments& arguments, const Catalogue& catalogue) {
   // The folders of the catalogue that it is about; a name asks for one entry.
   const std::vector<std::string> folders =
       what == "clusters" ? std::vector<std::string>{"nodes", "fabrics"}
-      : what == "cluster" || what == "calibration" || what == "keys" || what == "metrics"
+      : what == "cluster" || what == "calibration" || what == "keys" || what == "metrics" ||
+              what == "schema"
           ? std::vector<std::string>{}
           : std::vector{what};
   const TableView view(arguments);
@@ -388,6 +399,9 @@ int show(const Arguments& arguments, const Catalogue& catalogue) {
   } else if (what == "cluster") {
     view.refuse_for("a cluster is none");
     text = show_cluster(catalogue, arguments);
+  } else if (what == "schema") {
+    view.refuse_for("a schema is none");
+    text = show_schema(arguments);
   } else if (what == "calibration") {
     view.refuse_for("a calibration is several", "stepcast-calibrate export writes its rows");
     text = show_calibration(arguments);

@@ -149,6 +149,6 @@ int sweep(const Arguments& arguments, const Catalogue& catalogue) {
 
 }  // namespace
 
-Command sweep_command() { return {sweep_verb(), sweep}; }
+Command sweep_command() { return {.verb = sweep_verb(), .run = sweep, .schema = study_schema}; }
 
 }  // namespace stepcast::sim

@@ -81,7 +81,7 @@ int why_command_main(const Arguments& arguments, const Catalogue& catalogue) {
   found.warnings.insert(found.warnings.end(), found.report.warnings.begin() + known,
                         found.report.warnings.end());
   const ToldSection told = told_of(found, top);
-  const bool printed = print_answer(arguments, forms_of(told, {"edges"}));
+  const bool printed = print_answer(arguments, forms_of(told, "why", {"edges"}));
   if (arguments.has("timeline")) {
     no_larger_than(order.limit, order.path)(size_of(timeline));
     write_step(order, std::move(timeline), found.report.scenario);
@@ -91,6 +91,8 @@ int why_command_main(const Arguments& arguments, const Catalogue& catalogue) {
 
 }  // namespace
 
-Command why_command() { return {why_verb(), why_command_main}; }
+Command why_command() {
+  return {.verb = why_verb(), .run = why_command_main, .schema = why_schema};
+}
 
 }  // namespace stepcast::sim

@@ -151,6 +151,13 @@ std::optional<double> Comparison::order_right(std::size_t side) const {
   return order->probability(std::min(*a, *b), std::max(*a, *b));
 }
 
+std::vector<StepPart> every_part() {
+  std::vector<StepPart> out(std::begin(parts_of_forecast), std::end(parts_of_forecast));
+  for (const StepPart& part : parts_of_trace)
+    if (std::ranges::find(out, part.key, &StepPart::key) == out.end()) out.push_back(part);
+  return out;
+}
+
 std::vector<StepPart> parts_of(const Comparison& c) {
   if (any_measured(c)) return {std::begin(parts_of_trace), std::end(parts_of_trace)};
   return {std::begin(parts_of_forecast), std::end(parts_of_forecast)};

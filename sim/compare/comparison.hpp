@@ -50,6 +50,8 @@ struct StepPart {
 };
 /// Beside a measured trace only those that a trace can tell.
 std::vector<StepPart> parts_of(const Comparison& comparison);
+/// Those of forecasts and those of traces.
+std::vector<StepPart> every_part();
 /// Of the base's tokens, in seconds.
 std::optional<double> part_s(const Comparison& comparison, std::size_t side, const StepPart& part);
 
@@ -63,5 +65,8 @@ Chart difference_chart(const Comparison& comparison);
 TextTable sides_table(const Comparison& comparison);
 /// Sides, parts of the step, and what the difference comes from.
 ToldSection told_of(const Comparison& comparison);
+/// What programs get.
+const Form<Comparison>& comparison_form();
+nlohmann::ordered_json compare_schema();
 
 }  // namespace stepcast::sim

@@ -6,6 +6,7 @@
 
 #include "engine/units_text.hpp"
 #include "sim/compare/comparison.hpp"
+#include "sim/compare/sides_table.hpp"
 #include "sim/files/text_table.hpp"
 
 namespace stepcast::sim {
@@ -13,106 +14,15 @@ namespace {
 
 constexpr auto left = TextTable::Align::left;
 
-std::string time_text(double time_s) { return time_s == 0 ? "0" : to_text(to_duration(time_s)); }
-
 /// "-310 ms"
 std::string difference_text(double difference_s) {
   if (difference_s == 0) return "0";
   return (difference_s < 0 ? "-" : "+") + time_text(std::abs(difference_s));
 }
 
-/// "-36.1 %"
-std::string change_text(double ratio) {
-  constexpr double least = 1e-5;
-  if (ratio == 0) return "0";
-  if (std::abs(ratio) < least) return "< " + percent(least);
-  return (ratio < 0 ? "-" : "+") + percent(std::abs(ratio));
-}
-
-std::string order_text(double probability) {
-  return probability > 0.995 ? "> 0.99" : fmt::format("{:.2f}", probability);
-}
-
 double seconds_of(std::int64_t ps) { return seconds(Duration(ps)); }
 std::optional<double> seconds_of(const std::optional<std::int64_t>& ps) {
   return ps ? std::optional(seconds_of(*ps)) : std::nullopt;
-}
-
-TableCell known(const Side& side, std::string_view key, std::string (*text)(double)) {
-  const auto value = side.row.number(key);
-  return value ? TableCell(text(*value), *value) : TableCell("-");
-}
-
-/// As much of a reason as a line takes; JSON has all of it.
-std::string shortened(const std::string& reason) {
-  constexpr std::size_t most = 80;
-  if (reason.size() <= most) return reason;
-  const std::size_t clause = reason.find_last_of(",:", most);
-  const bool short_clause = clause == std::string::npos || clause < most / 2;
-  return reason.substr(0, short_clause ? reason.rfind(' ', most) : clause) + " ...";
-}
-
-/// What a whole run comes to, where sides say it; with `to`, from `key` to there.
-struct RunColumn {
-  const char *heading, *unit, *key, *to = nullptr;
-};
-constexpr RunColumn run_columns[] = {{"days", "", "run.days"},
-                                     {"between", "", "run.days_low", "run.days_high"},
-                                     {"energy", "MWh", "run.energy_mwh"},
-                                     {"CO2e", "t", "run.co2_t"},
-                                     {"cost", "USD", "run.usd"},
-                                     {"between", "USD", "run.usd_low", "run.usd_high"},
-                                     {"USD per", "M tokens", "run.usd_per_million_tokens"},
-                                     {"J/token", "at meter", "run.joules_per_token"}};
-
-std::string run_cell(const Side& side, const RunColumn& column) {
-  const std::string out = known(side, column.key, three_digits).text;
-  return column.to == nullptr || out == "-"
-             ? out
-             : out + " to " + known(side, column.to, three_digits).text;
-}
-
-bool any_has(const Comparison& c, const RunColumn& column) {
-  return std::ranges::any_of(
-      c.sides, [&](const Side& side) { return side.row.number(column.key).has_value(); });
-}
-
-/// Label, name, whether it was measured, why it has no answer.
-constexpr std::size_t cells_before_figures = 4;
-
-/// Each part of the step, and how much longer it is than the base's.
-void add_part_cells(TableCells& cells, const Comparison& c, std::size_t i) {
-  for (const StepPart& part : parts_of(c)) cells.push_back({"", part_s(c, i, part)});
-  for (const StepPart& part : parts_of(c)) {
-    const auto value = part_s(c, i, part), base = part_s(c, c.base(), part);
-    cells.push_back(value && base ? kept(*value - *base) : TableCell());
-  }
-}
-
-void add_side(TextTable& table, const Comparison& c, std::size_t i) {
-  const Side& side = c.sides[i];
-  TableCells cells{side.label, kept(side.name, side.name + (side.measured ? " (measured)" : "")),
-                   kept(side.measured)};
-  if (const auto reason = side.row.unanswered()) {
-    cells.push_back(kept(*reason));
-    return table.sentence(std::move(cells), cells_before_figures, shortened(*reason));
-  }
-  const double change = *c.comparable_step_s(i) / *c.comparable_step_s(c.base()) - 1;
-  const auto sure = c.order_right(i);
-  const auto in_thousands = [](double count) { return grouped(std::llround(count)); };
-  for (TableCell cell :
-       {TableCell(), known(side, "gpus", in_thousands), known(side, "step_time_s", time_text),
-        TableCell(i == c.base() ? "" : change_text(change)),
-        known(side, "tokens_per_s", three_digits),
-        known(side, "tokens_per_s_per_gpu", three_digits), known(side, "mfu", percent),
-        known(side, "memory_gib_per_gpu", three_digits), TableCell("", side.tokens()),
-        kept(change)})
-    cells.push_back(std::move(cell));
-  for (const RunColumn& column : run_columns)
-    if (any_has(c, column)) cells.push_back(run_cell(side, column));
-  cells.push_back({sure ? order_text(*sure) : "", sure});
-  add_part_cells(cells, c, i);
-  table.row(std::move(cells));
 }
 
 /// A part with what stands inside it.
@@ -246,19 +156,27 @@ TableCell unless_empty(const std::string& value) {
   return value.empty() ? TableCell() : TableCell(value);
 }
 
-/// Programs get the changes as they were asked for, people the largest share first.
-TextTable changes_table(const Attribution& a, const std::string& heading, bool with_values,
-                        bool in_text) {
+TextTable changes_columns(const std::string& heading, bool with_values) {
+  using Align = TextTable::Align;
   TextTable table{{heading, "change", left}};
   for (const char* key : {"from", "to"})
     if (with_values)
       table.column(key, "", left, key);
     else
-      table.detail(key);
-  table.column("alone", "", TextTable::Align::right, "alone_s");
-  for (const char* key : {"fits_alone", "impossible_alone"}) table.detail(key);
-  table.column("share", "", TextTable::Align::right, "share_s");
-  for (const char* key : {"share_standard_error_s", "without_effect"}) table.detail(key);
+      table.detail(key, "", left, TextTable::Holds::text);
+  table.column("alone", "", Align::right, "alone_s");
+  table.detail("fits_alone", "", Align::right, TextTable::Holds::flag);
+  table.detail("impossible_alone", "", left, TextTable::Holds::text);
+  table.column("share", "", Align::right, "share_s");
+  table.detail("share_standard_error_s");
+  table.detail("without_effect", "", Align::right, TextTable::Holds::flag);
+  return table;
+}
+
+/// Programs get the changes as they were asked for, people the largest share first.
+TextTable changes_table(const Attribution& a, const std::string& heading, bool with_values,
+                        bool in_text) {
+  TextTable table = changes_columns(heading, with_values);
   const auto add = [&](const ChangeEffect& e, TextTable::For readers) {
     table.row({e.name,
                unless_empty(e.from),
@@ -284,9 +202,7 @@ TextTable changes_table(const Attribution& a, const std::string& heading, bool w
 
 void tell_attribution(ToldSection& out, const Attribution& a, const std::string& heading,
                       About about, bool in_text) {
-  out.keep("from_s", seconds_of(a.from_ps));
-  out.keep("to_s", seconds_of(a.to_ps));
-  out.table("changes", changes_table(a, heading, about == About::sides, in_text), false);
+  out.table("", changes_table(a, heading, about == About::sides, in_text), false);
   if (in_text && a.changes.size() > 1) {
     say_method(out, a);
     say_interaction(out, a, about);
@@ -294,12 +210,6 @@ void tell_attribution(ToldSection& out, const Attribution& a, const std::string&
   for (const ChangeEffect& change : a.changes)
     if (in_text && !change.alone_ps)
       out.say(fmt::format("{} alone is impossible: {}", change.name, change.impossible));
-  out.keep("interaction_s", seconds_of(a.interaction_ps()));
-  out.keep("runs", a.runs);
-  out.keep("runs_beyond_memory", a.unfit);
-  out.keep("orders", a.orders);
-  out.keep("orders_asked", a.asked);
-  out.keep("every_order", a.exact);
 }
 
 std::string heading_of(const Comparison& c, const Difference& way) {
@@ -310,10 +220,6 @@ std::string heading_of(const Comparison& c, const Difference& way) {
 
 ToldSection told_of(const Comparison& c, const Difference& way) {
   ToldSection out;
-  out.keep("from", c.sides[way.from].label);
-  out.keep("to", c.sides[way.to].label);
-  if (!way.keys.empty()) out.keep("keys", way.keys);
-  if (!way.why_not.empty()) out.keep("no_shares", way.why_not);
   const std::string heading = heading_of(c, way);
   const bool sides = c.about == About::sides;
   const bool one_key = sides && c.sides.size() > 2 && way.keys.size() == 1 && way.why_not.empty();
@@ -329,42 +235,93 @@ ToldSection told_of(const Comparison& c, const Difference& way) {
 
 }  // namespace
 
-TextTable sides_table(const Comparison& c) {
-  TextTable table{{"", "label", left}, {"", "name", left}, filed("measured"),
-                  filed("refused"),    {"GPUs", "gpus"},   {"step", "step_time_s"}};
-  table.column(c.same_tokens() ? "change" : "per token", "to " + c.sides[c.base()].label);
-  const auto figure = [&](const char* heading, const char* unit, const char* key) {
-    table.column(heading, unit, TextTable::Align::right, key);
+namespace {
+
+struct Way {
+  const Comparison& of;
+  const Difference& way;
+
+  const Attribution* attribution() const { return way.attribution ? &*way.attribution : nullptr; }
+};
+
+/// What is left out where no shares were found.
+template <class Get>
+auto of_shares(Get get) {
+  return [get](const Way& w) {
+    const Attribution* found = w.attribution();
+    return found == nullptr ? std::nullopt : std::optional(get(*found));
   };
-  figure("tokens/s", "", "tokens_per_s");
-  figure("tokens/s", "per GPU", "tokens_per_s_per_gpu");
-  figure("MFU", "", "mfu");
-  figure("memory", "GiB", "memory_gib_per_gpu");
-  for (const char* key : {"tokens", "time_per_token_change"}) table.detail(key);
-  for (const RunColumn& column : run_columns)
-    if (any_has(c, column)) table.column(column.heading, column.unit);
-  figure("P(order)", "", "order_probability");
-  for (const char* of : {"parts_s/", "differences_s/"})
-    for (const StepPart& part : parts_of(c)) table.detail(of + std::string(part.key));
-  for (std::size_t i = 0; i < c.sides.size(); ++i) add_side(table, c, i);
-  return table;
+}
+
+Form<Way> way_form() {
+  using W = const Way&;
+  using A = const Attribution&;
+  return Form<Way>("way")
+      .has("from", "The label of a side.", [](W w) { return w.of.sides[w.way.from].label; })
+      .has("to", "The label of another.", [](W w) { return w.of.sides[w.way.to].label; })
+      .has("keys", "In what they differ.",
+           [](W w) { return w.way.keys.empty() ? std::nullopt : std::optional(w.way.keys); })
+      .has("no_shares", "Why there are none.",
+           [](W w) { return w.way.why_not.empty() ? std::nullopt : std::optional(w.way.why_not); })
+      .has("from_s", "The step there.", of_shares([](A a) { return seconds_of(a.from_ps); }))
+      .has("to_s", "The step here.", of_shares([](A a) { return seconds_of(a.to_ps); }))
+      .table("changes", "Each change, alone and its share of all together.",
+             changes_columns("change", false),
+             [](W w) {
+               const Attribution* found = w.attribution();
+               return found == nullptr
+                          ? std::nullopt
+                          : std::optional(changes_table(*found, "change", false, false));
+             })
+      .has("interaction_s", "What all bring, less the sum of what each brings alone.",
+           of_shares([](A a) { return OrNull<double>{seconds_of(a.interaction_ps())}; }))
+      .has("runs", "", of_shares([](A a) { return a.runs; }))
+      .has("runs_beyond_memory", "Timed all the same.", of_shares([](A a) { return a.unfit; }))
+      .has("orders", "Of making the changes one by one.", of_shares([](A a) { return a.orders; }))
+      .has("orders_asked", "Of which some may be impossible.",
+           of_shares([](A a) { return a.asked; }))
+      .has("every_order", "Rather than random ones.", of_shares([](A a) { return a.exact; }));
+}
+
+std::vector<Way> ways_of(const Comparison& c) {
+  std::vector<Way> out;
+  for (const Difference& way : c.ways) out.push_back({c, way});
+  return out;
+}
+
+}  // namespace
+
+const Form<Comparison>& comparison_form() {
+  using C = const Comparison&;
+  static const Form<Comparison> form =
+      Form<Comparison>()
+          .has("base", "The label of the side that the others are compared with.",
+               [](C c) { return c.sides[c.base()].label; })
+          .has("same_tokens", "Whether all steps are of as many tokens.",
+               [](C c) { return c.same_tokens(); })
+          .table("sides", "A row a side; times are of the base's tokens.", sides_columns(),
+                 sides_table)
+          .list("ways", "From the base to another side, or a what-if.", way_form(), ways_of)
+          .has("notes", "What has to be known to read the figures.", notes_on);
+  return form;
 }
 
 ToldSection told_of(const Comparison& c) {
   ToldSection out;
-  out.keep("base", c.sides[c.base()].label);
-  out.keep("same_tokens", c.same_tokens());
-  out.table("sides", sides_table(c));
+  out.table("", sides_table(c));
   if (answered_in(c).size() > 1) tell_parts(out, c);
   if (!c.ways.empty()) out.say();
-  std::vector<ToldSection> ways;
-  for (const Difference& way : c.ways) ways.push_back(told_of(c, way));
-  out.blocks.emplace_back(ToldEach{"ways", std::move(ways)});
+  for (const Difference& way : c.ways)
+    for (ToldBlock& block : told_of(c, way).blocks) out.blocks.push_back(std::move(block));
   const auto notes = notes_on(c);
   if (!notes.empty()) out.say();
   for (const std::string& note : notes) out.say(note);
-  out.keep("notes", notes);
+  out.keep(comparison_form(), c);
   return out;
+}
+
+nlohmann::ordered_json compare_schema() {
+  return document_schema("compare", "What stepcast compare prints.", comparison_form().schema_of());
 }
 
 }  // namespace stepcast::sim

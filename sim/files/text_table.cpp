@@ -129,13 +129,21 @@ void TextTable::column(std::string heading, std::string unit, Align align, std::
   columns_.push_back({std::move(heading), std::move(key), align, std::move(unit), true, in_json});
 }
 
-void TextTable::detail(std::string key, std::string heading, Align align) {
+void TextTable::detail(std::string key, std::string heading, Align align, Holds holds) {
   if (heading.empty()) heading = key;
-  columns_.push_back({std::move(heading), std::move(key), align, "", false, true});
+  columns_.push_back({std::move(heading), std::move(key), align, "", false, true, holds});
 }
 
-TextTable::Column filed(std::string key) {
-  return {.heading = key, .key = std::move(key), .shown = false};
+TextTable::Column TextTable::Column::of(Holds what) const {
+  Column out = *this;
+  out.holds = what;
+  return out;
+}
+
+TextTable::Column filed(std::string key, TextTable::Holds holds) {
+  TextTable::Column out{.heading = key, .key = std::move(key), .shown = false};
+  out.holds = holds;
+  return out;
 }
 
 TextTable::TextTable(std::initializer_list<Column> columns) : columns_(columns) {
@@ -229,18 +237,46 @@ std::vector<std::size_t> TextTable::shown_columns() const {
   return out;
 }
 
-std::string TextTable::text(Folded folded) const {
-  const std::vector<std::size_t> shown = shown_columns();
-  const auto left_out = [&](const Row& row) {
-    return row.readers == For::files || (row.folded && folded == Folded::left_out);
-  };
-  std::vector<std::size_t> widths(columns_.size());
-  for (const std::size_t i : shown) {
-    widths[i] = std::max(columns_[i].heading.size(), columns_[i].unit.size());
+bool TextTable::left_out(const Row& row, Folded folded) {
+  return row.readers == For::files || (row.folded && folded == Folded::left_out);
+}
+
+std::vector<std::size_t> TextTable::widths(Folded folded) const {
+  std::vector<std::size_t> out(columns_.size());
+  for (const std::size_t i : shown_columns()) {
+    out[i] = std::max(columns_[i].heading.size(), columns_[i].unit.size());
     for (const Row& row : rows_)
-      if (!left_out(row) && (!row.sentence || i < row.before))
-        widths[i] = std::max(widths[i], row.cells[i].text.size());
+      if (!left_out(row, folded) && (!row.sentence || i < row.before))
+        out[i] = std::max(out[i], row.cells[i].text.size());
   }
+  return out;
+}
+
+std::vector<std::string> TextTable::fit(std::size_t width, Folded folded) {
+  const std::vector<std::size_t> shown = shown_columns(), wide = widths(folded);
+  if (shown.empty()) return {};
+  std::size_t whole = 2 * (shown.size() - 1);
+  for (const std::size_t i : shown) whole += wide[i];
+  for (const bool minor : {true, false})
+    for (auto i = shown.rbegin(); i != std::prev(shown.rend()) && whole > width; ++i) {
+      Column& column = columns_[*i];
+      if (column.minor != minor || !column.shown) continue;
+      column.shown = false;
+      whole -= wide[*i] + 2;
+    }
+  std::vector<std::string> out;
+  for (const std::size_t i : shown)
+    if (!columns_[i].shown) out.push_back(columns_[i].heading);
+  return out;
+}
+
+void TextTable::set_minor(std::initializer_list<std::string_view> keys) {
+  for (Column& column : columns_)
+    if (std::ranges::count(keys, column.key) > 0) column.minor = true;
+}
+
+std::string TextTable::text(Folded folded) const {
+  const std::vector<std::size_t> shown = shown_columns(), widths = this->widths(folded);
   std::string out;
   const auto add = [&](std::size_t i, const std::string& cell) {
     const std::string padding(widths[i] - cell.size(), ' ');
@@ -254,7 +290,7 @@ std::string TextTable::text(Folded folded) const {
     end_line(out);
   }
   for (const Row& row : rows_) {
-    if (left_out(row)) continue;
+    if (left_out(row, folded)) continue;
     for (const std::size_t i : shown)
       if (!row.sentence || i < row.before) add(i, row.cells[i].text);
     if (row.sentence) out += (row.before > 0 ? "  " : "") + *row.sentence;

@@ -65,6 +65,8 @@ class TextTable {
  public:
   enum class Align : std::uint8_t { left, right };
   enum class Folded : std::uint8_t { shown, left_out };
+  /// What the cells of a column are in files, where they are anything.
+  enum class Holds : std::uint8_t { text, number, count, flag, texts };
   /// Who gets a row.
   enum class For : std::uint8_t { all, people, files };
 
@@ -74,6 +76,10 @@ class TextTable {
     Align align = Align::right;
     std::string unit{};
     bool shown = true, in_json = !key.empty();
+    Holds holds = align == Align::left ? Holds::text : Holds::number;
+    bool minor = false;  // goes first where a terminal has no room
+
+    Column of(Holds what) const;
   };
 
   TextTable() = default;
@@ -84,7 +90,8 @@ class TextTable {
   void column(std::string heading, std::string unit = "", Align align = Align::right,
               std::string key = "");
   /// A column for files, and for who asks for it.
-  void detail(std::string key, std::string heading = "", Align align = Align::right);
+  void detail(std::string key, std::string heading = "", Align align = Align::right,
+              Holds holds = Holds::number);
   /// TableCells of details may be left out.
   void row(TableCells cells, For readers = For::all);
   /// A row whose cells after the first ones are one sentence.
@@ -97,6 +104,7 @@ class TextTable {
   /// The column of this key or heading.
   std::optional<std::size_t> find(std::string_view name) const;
   std::vector<std::string> keys() const;
+  const std::vector<Column>& columns() const { return columns_; }
   /// The headings as find() compares them.
   std::vector<std::string> headings() const;
   std::size_t num_rows() const { return rows_.size(); }
@@ -109,6 +117,12 @@ class TextTable {
   void keep_first(std::size_t count, Folded folded);
   /// These columns in this order, details as well.
   void select(const std::vector<std::size_t>& columns);
+
+  /// Where text() is wider: minor columns are shown no longer, then others, from the right, but for
+  /// the first. Gives the headings of those that went, in their order.
+  std::vector<std::string> fit(std::size_t width, Folded folded = Folded::shown);
+  /// From here on these columns, by their keys, are minor.
+  void set_minor(std::initializer_list<std::string_view> keys);
 
   /// Lines with two blanks between columns, none at the end.
   std::string text(Folded folded = Folded::shown) const;
@@ -144,12 +158,15 @@ class TextTable {
   };
   void add_sentence(TableCells cells, std::size_t first, std::string text, bool folded);
   std::vector<std::size_t> shown_columns() const;
+  /// Of each column as text; what is not shown has none.
+  std::vector<std::size_t> widths(Folded folded) const;
+  static bool left_out(const Row& row, Folded folded);
 
   std::vector<Column> columns_;
   std::vector<Row> rows_;
 };
 
 /// A column that only files have.
-TextTable::Column filed(std::string key);
+TextTable::Column filed(std::string key, TextTable::Holds holds = TextTable::Holds::number);
 
 }  // namespace stepcast::sim

@@ -18,12 +18,12 @@
 #include "sim/confidence/evidence.hpp"
 #include "sim/output/answer_files.hpp"
 #include "sim/output/crash_note.hpp"
+#include "sim/output/results_file.hpp"
 #include "sim/output/stored_study.hpp"
 #include "sim/program/command_line.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/output_place.hpp"
 #include "sim/tables/calibration_file.hpp"
-#include "sim/told/results_file.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -86,8 +86,6 @@ SweepStatus status_of(const std::string& folder, const Study& study) {
 
 namespace {
 
-using StatusJson = nlohmann::ordered_json;
-
 std::string files_text(const std::vector<KeptFile>& files) {
   std::string out;
   for (const KeptFile& file : files)
@@ -97,13 +95,39 @@ std::string files_text(const std::vector<KeptFile>& files) {
   return out;
 }
 
-StatusJson files_json(const std::vector<KeptFile>& files, bool plans) {
-  StatusJson out = StatusJson::array();
-  for (const KeptFile& file : files) {
-    out.push_back({{"name", file.name}, {"rows", file.rows}, {"age_s", file.age_s}});
-    if (plans) out.back()["finished"] = file.finished;
-  }
-  return out;
+Form<KeptFile> file_form() {
+  using F = const KeptFile&;
+  return Form<KeptFile>()
+      .has("name", "", [](F f) { return f.name; })
+      .has("rows", "", [](F f) { return f.rows; })
+      .has("age_s", "Since a row was added.", [](F f) { return f.age_s; });
+}
+
+const Form<SweepStatus>& sweep_status_form() {
+  using S = const SweepStatus&;
+  static const Form<SweepStatus> form =
+      Form<SweepStatus>()
+          .has("points", "Of the sweep.", [](S s) { return s.points; })
+          .has("answered", "", [](S s) { return s.answered; })
+          .has("refused", "Plans that are impossible or do not fit.", [](S s) { return s.refused; })
+          .has("failed", "Errors of stepcast itself.", [](S s) { return s.failed; })
+          .has("missing", "Not yet run.", [](S s) { return s.missing(); })
+          .list("files", "Of rows.", file_form(), [](S s) { return s.files; });
+  return form;
+}
+
+const Form<PlansStatus>& plans_status_form() {
+  using S = const PlansStatus&;
+  static const Form<PlansStatus> form =
+      Form<PlansStatus>()
+          .has("plans", "That were simulated.", [](S s) { return s.plans; })
+          .has("finished", "", [](S s) { return s.unfinished.empty(); })
+          .has("unfinished", "Shards, \"2/8\", or \"the whole\".", [](S s) { return s.unfinished; })
+          .list("files", "Of rows.",
+                file_form().has("finished", "Whether its last row says so.",
+                                [](const KeptFile& f) { return f.finished; }),
+                [](S s) { return s.files; });
+  return form;
 }
 
 }  // namespace
@@ -115,10 +139,7 @@ std::string status_text(const SweepStatus& s) {
 }
 
 std::string status_json(const SweepStatus& s) {
-  const StatusJson out{{"points", s.points},     {"answered", s.answered},
-                       {"refused", s.refused},   {"failed", s.failed},
-                       {"missing", s.missing()}, {"files", files_json(s.files, false)}};
-  return json_text(out, 2) + "\n";
+  return json_text(stamped("sweep-status", sweep_status_form().json(s)), 2) + "\n";
 }
 
 std::vector<std::string> unfinished_parts(const std::string& folder,
@@ -169,11 +190,16 @@ std::string status_text(const PlansStatus& s) {
 }
 
 std::string status_json(const PlansStatus& s) {
-  const StatusJson out{{"plans", s.plans},
-                       {"finished", s.unfinished.empty()},
-                       {"unfinished", s.unfinished},
-                       {"files", files_json(s.files, true)}};
-  return json_text(out, 2) + "\n";
+  return json_text(stamped("plans-status", plans_status_form().json(s)), 2) + "\n";
+}
+
+nlohmann::ordered_json sweep_status_schema() {
+  return document_schema("sweep-status", "What stepcast sweep --status prints.",
+                         sweep_status_form().schema_of());
+}
+nlohmann::ordered_json plans_status_schema() {
+  return document_schema("plans-status", "What stepcast search --status and design --status print.",
+                         plans_status_form().schema_of());
 }
 
 }  // namespace stepcast::sim

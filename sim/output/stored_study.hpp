@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/form/form.hpp"
 #include "sim/study/output_place.hpp"
 #include "sim/study/sweep.hpp"
 
@@ -40,6 +41,7 @@ SweepStatus status_of(const std::string& folder, const Study& study);
 
 std::string status_text(const SweepStatus& status);
 std::string status_json(const SweepStatus& status);
+nlohmann::ordered_json sweep_status_schema();
 
 /// How many plans a search or a design has simulated, and what is not finished of it.
 struct PlansStatus {
@@ -51,6 +53,7 @@ PlansStatus plans_status_of(const std::string& folder);
 
 std::string status_text(const PlansStatus& status);
 std::string status_json(const PlansStatus& status);
+nlohmann::ordered_json plans_status_schema();
 
 /// Of a folder's files of rows: shards that are not finished, "2/8", of the division that lacks
 /// least; "the whole" of one that is not divided. Empty: nothing is missing.

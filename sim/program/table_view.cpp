@@ -1,5 +1,10 @@
 #include "sim/program/table_view.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <string_view>
 #include <tuple>
@@ -19,6 +24,24 @@ std::pair<std::string, bool> order_of(std::string text) {
       return {text.substr(0, text.size() - std::string_view(ending).size()), down};
   if (text.starts_with('-')) return {text.substr(1), true};
   return {std::move(text), false};
+}
+
+/// At blanks, into lines of so many letters.
+std::string broken_text(const std::string& text, std::size_t width) {
+  std::string out, line;
+  for (const std::string_view word : split(text, ' ')) {
+    if (!line.empty() && line.size() + 1 + word.size() > width)
+      out += std::exchange(line, "") + "\n";
+    line += (line.empty() ? "" : " ") + std::string(word);
+  }
+  return out + line + "\n";
+}
+
+/// Of the terminal that standard output is; none: it is none, or says nothing.
+std::optional<std::size_t> terminal_width() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
+  return size.ws_col;
 }
 
 }  // namespace
@@ -86,7 +109,18 @@ void TableView::write(const TextTable& arranged) const {
 }
 
 std::string TableView::text(const TextTable& arranged) const {
-  return prints_csv() ? arranged.csv() : arranged.text(folded());
+  if (prints_csv()) return arranged.csv();
+  const std::optional<std::size_t> width = columns_.empty() ? terminal_width() : std::nullopt;
+  if (!width) return arranged.text(folded());
+  TextTable fitted = arranged;
+  const std::vector<std::string> left_out = fitted.fit(*width, folded());
+  std::string out = fitted.text(folded());
+  if (!left_out.empty())
+    out += broken_text(
+        fmt::format("not shown in {} columns: {}; --columns A,B shows them, --csv FILE has all",
+                    *width, fmt::join(left_out, ", ")),
+        *width);
+  return out;
 }
 
 }  // namespace stepcast::sim

@@ -113,7 +113,7 @@ std::optional<std::string> Keeper::compare(const Arguments& arguments,
                 confidence_);
   const Comparison out = compare_asked(arguments, catalogue_, runner);
   if (std::ranges::none_of(out.sides, &Side::answered)) return std::nullopt;
-  return forms_of(told_of(out), {"sides"}).json();
+  return forms_of(told_of(out), "compare", {"sides"}).json();
 }
 
 std::optional<std::string> Keeper::search(const Verb& verb, const Arguments& arguments,

@@ -44,34 +44,22 @@ std::string more_text(std::size_t count, const char* what) {
 }
 
 void tell_terms(ToldSection& out, const CollectiveExplanation& why) {
-  TextTable table{filed("term"), filed("count"), filed("each_us"), filed("total_us")};
   for (const auto& term : why.terms) {
     const std::string each = to_text(term.each), total = to_text(term.total());
-    add_line(out, table.num_rows() == 0 ? "made of" : "",
+    add_line(out, &term == &why.terms.front() ? "made of" : "",
              term.count == 1
                  ? fmt::format("{:<20}{}", term.name, each)
                  : fmt::format("{:<20}{} = {} x {}", term.name, total, grouped(term.count), each));
-    table.row({term.name, kept(term.count), kept(microseconds(term.each)),
-               kept(microseconds(term.total()))},
-              TextTable::For::files);
   }
-  out.table("terms", std::move(table));
 }
 
 void tell_bottleneck(ToldSection& out, const CollectiveExplanation& why) {
-  if (why.bottleneck.empty()) out.keep("busiest_link", nullptr);
   for (const CollectiveExplanation::Bottleneck& link : why.bottleneck) {
     const std::string alike =
         link.alike > 0 ? fmt::format(" ({} more like it)", grouped(link.alike)) : "";
     add_line(out, "busiest link",
              fmt::format("{} to {}: {} at {}, {}{}", link.from, link.to, to_text(link.load),
                          to_text(link.capacity), to_text(link.busy()), alike));
-    out.keep("busiest_link/from", link.from);
-    out.keep("busiest_link/to", link.to);
-    out.keep("busiest_link/bytes", link.load.value);
-    out.keep("busiest_link/gb_per_s", gigabytes(link.capacity));
-    out.keep("busiest_link/busy_us", microseconds(link.busy()));
-    out.keep("busiest_link/alike", link.alike);
   }
 }
 
@@ -95,34 +83,11 @@ void say_channels(ToldSection& out, const CollectiveExplanation& why) {
     add_line(out, "", more_text(more, "channel"));
 }
 
-Json channel_json(const CollectiveExplanation::ChannelOnNode& on) {
-  Json out{{"node", on.node}, {"gpus", on.channel.gpus}};
-  if (on.channel.nic_in < 0) return out;
-  out["nic_in"] = on.channel.nic_in;
-  out["nic_out"] = on.channel.nic_out;
-  out["pxn"] = on.channel.by_pxn();
-  return out;
-}
-
 void tell_channels(ToldSection& out, const CollectiveExplanation& why) {
   say_channels(out, why);
-  out.keep("channels/count", why.searched);
-  out.keep("channels/planned_gb_per_s", gigabytes(why.channel_speed));
-  out.keep("channels/kind", why.hierarchical ? "chain" : "ring");
-  out.keep("channels/crosses_nics", why.crosses_nics);
-  if (why.heads > 0) {
+  if (why.heads > 0)
     add_line(out, "NVLS heads",
              fmt::format("{} a node, each with its part of the bytes and its NIC", why.heads));
-    out.keep("nvls_heads", why.heads);
-  }
-  out.keep_json("paths", [&why] {
-    Json paths = Json::array();
-    for (const auto& channel : why.channels) {
-      Json& nodes = paths.emplace_back(Json::array());
-      for (const auto& on : channel) nodes.push_back(channel_json(on));
-    }
-    return paths;
-  });
 }
 
 void tell_trees(ToldSection& out, const CollectiveExplanation& why) {
@@ -142,33 +107,22 @@ void tell_trees(ToldSection& out, const CollectiveExplanation& why) {
     add_line(out, fmt::format("tree {}", tree),
              fmt::format("root {}; node>parent:{}", root, places));
   }
-  out.keep_json("tree_parents", [&why] {
-    Json trees = Json::array();
-    for (const auto& parents : why.parents)
-      if (!parents.empty()) trees.push_back(parents);
-    return trees;
-  });
 }
 
 void tell_options(ToldSection& out, const CollectiveReport& report) {
-  TextTable table{filed("algorithm"), filed("protocol"), filed("estimate_us"), filed("handicap"),
-                  filed("bandwidth_gb_per_s")};
-  for (const NcclOption& option : report.explanation->options) {
+  const auto& options = report.explanation->options;
+  for (const NcclOption& option : options) {
     const std::string algorithm(name_of(option.algorithm)), protocol(name_of(option.protocol));
     const bool chosen =
         option.algorithm == report.time.algorithm && option.protocol == report.time.protocol;
-    add_line(out, table.num_rows() == 0 ? "NCCL estimated" : "",
+    add_line(out, &option == &options.front() ? "NCCL estimated" : "",
              fmt::format("{:<16}{:<9}{}{}{}", algorithm, protocol, to_text(option.estimate),
                          option.handicap > 1.0
                              ? fmt::format(", kept for last (x {:g}): fp8 sums lose in a ring",
                                            option.handicap)
                              : "",
                          chosen ? ", taken" : ""));
-    table.row({algorithm, protocol, kept(microseconds(option.estimate)), kept(option.handicap),
-               kept(gigabytes(option.bandwidth))},
-              TextTable::For::files);
   }
-  out.table("nccl_options", std::move(table));
 }
 
 /// Spans from the end of one step to that of the next; the first from the start of the transfers.
@@ -193,39 +147,17 @@ std::string steps_text(const SteppedCollective& both) {
                      to_text(spans[spans.size() / 2]));
 }
 
-}  // namespace
+constexpr auto to_the_left = TextTable::Align::left;
 
-ToldSection explanation_of(const CollectiveReport& report) {
-  expects(report.explanation.has_value(), "a collective that was explained");
-  const CollectiveExplanation& why = *report.explanation;
-  const CollectiveTime& time = report.time;
-  ToldSection out;
-  tell_terms(out, why);
-  tell_bottleneck(out, why);
-  tell_channels(out, why);
-  tell_trees(out, why);
-  add_line(out, "SMs held", fmt::format("{} on every GPU", time.ctas));
-  out.keep("ctas", time.ctas);
-  tell_options(out, report);
-  add_line(out, "rests on", time.rests_on.empty() ? "the model alone" : time.rests_on);
-  out.keep("rests_on", time.rests_on);
-  if (time.correction != 1.0)
-    add_line(out, "",
-             fmt::format("which makes it {} times the model's", three_digits(time.correction)));
-  out.keep("correction", time.correction);
-  return out;
+TextTable stepped_terms_columns() {
+  return {{"stepped", "term", to_the_left},
+          {"one variable", "one_variable_us"},
+          {"stepped", "stepped_us"},
+          {"", "reason", to_the_left}};
 }
 
-ToldSection told_of(const SteppedCollective& both) {
-  ToldSection out;
-  out.keep("one_variable_us", microseconds(both.one_variable));
-  out.keep("stepped_us", microseconds(both.stepped));
-  out.keep("ratio", both.ratio());
-  constexpr auto to_the_left = TextTable::Align::left;
-  TextTable table{{"stepped", "term", to_the_left},
-                  {"one variable", "one_variable_us"},
-                  {"stepped", "stepped_us"},
-                  {"", "reason", to_the_left}};
+TextTable stepped_terms_table(const SteppedCollective& both) {
+  TextTable table = stepped_terms_columns();
   const auto add = [&](const std::string& name, Duration one, Duration stepped,
                        const std::string& reason, TextTable::For readers) {
     table.row({kept(name, "  " + name),
@@ -238,19 +170,167 @@ ToldSection told_of(const SteppedCollective& both) {
     add(term.name, term.one_variable, term.stepped, term.reason, TextTable::For::all);
   add("total", both.one_variable, both.stepped, fmt::format("ratio {:.4f}", both.ratio()),
       TextTable::For::people);
-  out.table("terms", std::move(table));
+  return table;
+}
+
+const Form<CollectiveExplanation::ChannelOnNode>& channel_form() {
+  using C = const CollectiveExplanation::ChannelOnNode&;
+  const auto of_nic = [](auto value) {
+    return [value](C c) -> std::optional<decltype(value(c))> {
+      if (c.channel.nic_in < 0) return std::nullopt;
+      return value(c);
+    };
+  };
+  static const Form<CollectiveExplanation::ChannelOnNode> form =
+      Form<CollectiveExplanation::ChannelOnNode>("channel")
+          .has("node", "Counted from 0.", [](C c) { return c.node; })
+          .has("gpus", "In the order of the channel.", [](C c) { return c.channel.gpus; })
+          .has("nic_in", "That it comes in by.", of_nic([](C c) { return c.channel.nic_in; }))
+          .has("nic_out", "That it leaves by.", of_nic([](C c) { return c.channel.nic_out; }))
+          .has("pxn", "Over NVLink to another GPU's NIC.",
+               of_nic([](C c) { return c.channel.by_pxn(); }));
+  return form;
+}
+
+const Form<CollectiveExplanation::Term>& term_form() {
+  using T = const CollectiveExplanation::Term&;
+  static const Form<CollectiveExplanation::Term> form =
+      Form<CollectiveExplanation::Term>("term")
+          .has("term", "What it is.", [](T t) { return t.name; })
+          .has("count", "How often.", [](T t) { return t.count; })
+          .has("each_us", "Once.", [](T t) { return microseconds(t.each); })
+          .has("total_us", "All together.", [](T t) { return microseconds(t.total()); });
+  return form;
+}
+
+const Form<CollectiveExplanation::Bottleneck>& bottleneck_form() {
+  using B = const CollectiveExplanation::Bottleneck&;
+  static const Form<CollectiveExplanation::Bottleneck> form =
+      Form<CollectiveExplanation::Bottleneck>("busiest_link")
+          .has("from", "A device.", [](B b) { return b.from; })
+          .has("to", "A device.", [](B b) { return b.to; })
+          .has("bytes", "That cross it.", [](B b) { return b.load.value; })
+          .has("gb_per_s", "Its bandwidth.", [](B b) { return gigabytes(b.capacity); })
+          .has("busy_us", "The time that this takes.", [](B b) { return microseconds(b.busy()); })
+          .has("alike", "Other links that are just as busy.", [](B b) { return b.alike; });
+  return form;
+}
+
+const Form<NcclOption>& option_form() {
+  using O = const NcclOption&;
+  static const Form<NcclOption> form =
+      Form<NcclOption>("nccl_option")
+          .has("algorithm", "", [](O o) { return std::string(name_of(o.algorithm)); })
+          .has("protocol", "", [](O o) { return std::string(name_of(o.protocol)); })
+          .has("estimate_us", "NCCL's own.", [](O o) { return microseconds(o.estimate); })
+          .has("handicap", "That the estimate is multiplied with: above 1 kept for last.",
+               [](O o) { return o.handicap; })
+          .has("bandwidth_gb_per_s", "That NCCL expects.",
+               [](O o) { return gigabytes(o.bandwidth); });
+  return form;
+}
+
+Json paths_json(const CollectiveExplanation& why) {
+  Json paths = Json::array();
+  for (const auto& channel : why.channels) {
+    Json& nodes = paths.emplace_back(Json::array());
+    for (const auto& on : channel) nodes.push_back(channel_form().json(on));
+  }
+  return paths;
+}
+
+std::vector<std::vector<std::int64_t>> tree_parents(const CollectiveExplanation& why) {
+  std::vector<std::vector<std::int64_t>> trees;
+  for (const auto& parents : why.parents)
+    if (!parents.empty()) trees.push_back(parents);
+  return trees;
+}
+
+}  // namespace
+
+ToldSection explanation_of(const CollectiveReport& report) {
+  expects(report.explanation.has_value(), "a collective that was explained");
+  const CollectiveExplanation& why = *report.explanation;
+  const CollectiveTime& time = report.time;
+  ToldSection out;
+  tell_terms(out, why);
+  tell_bottleneck(out, why);
+  tell_channels(out, why);
+  tell_trees(out, why);
+  add_line(out, "SMs held", fmt::format("{} on every GPU", time.ctas));
+  tell_options(out, report);
+  add_line(out, "rests on", time.rests_on.empty() ? "the model alone" : time.rests_on);
+  if (time.correction != 1.0)
+    add_line(out, "",
+             fmt::format("which makes it {} times the model's", three_digits(time.correction)));
+  return out;
+}
+
+ToldSection told_of(const SteppedCollective& both) {
+  ToldSection out;
+  out.table("", stepped_terms_table(both));
   add_line(out, "steps", steps_text(both));
-  out.keep("transfers", both.transfers);
-  out.keep_json("step_ends_us", [&both] {
-    Json ends = Json::array();
-    for (const Duration end : both.step_ends) ends.push_back(microseconds(end));
-    return ends;
-  });
   add_line(out, "busiest link",
            fmt::format("{}, {} of the time", both.busiest_name, percent(both.busiest_use)));
-  out.keep("busiest_link", both.busiest_name);
-  out.keep("busiest_use", both.busiest_use);
   return out;
+}
+
+const Form<CollectiveReport>& explanation_form() {
+  using C = const CollectiveReport&;
+  const auto why = [](auto of) { return [of](C c) { return of(*c.explanation); }; };
+  using E = const CollectiveExplanation&;
+  static const Form<CollectiveReport> form =
+      Form<CollectiveReport>("explanation")
+          .list("terms", "They add up to the time.", term_form(), why([](E e) { return e.terms; }))
+          .object_or_null("busiest_link", "Null where nothing moves.", bottleneck_form(),
+                          [](C c) {
+                            const auto& links = c.explanation->bottleneck;
+                            return links.empty() ? nullptr : &links.back();
+                          })
+          .has("channels/count", "That the search found, copies included.",
+               why([](E e) { return e.searched; }))
+          .has("channels/planned_gb_per_s", "Of each, as NCCL plans it.",
+               why([](E e) { return gigabytes(e.channel_speed); }))
+          .word("channels/kind", "Of trees a chain.", {"chain", "ring"},
+                why([](E e) { return e.hierarchical ? "chain" : "ring"; }))
+          .has("channels/crosses_nics", "In pairs.", why([](E e) { return e.crosses_nics; }))
+          .has("nvls_heads", "GPUs of a node, each for its part of the bytes.",
+               why([](E e) { return e.heads > 0 ? std::optional(e.heads) : std::nullopt; }))
+          .json(
+              "paths", "By channel, by node.",
+              [](Definitions& all) { return list_schema(list_schema(channel_form().schema(all))); },
+              why(paths_json))
+          .has("tree_parents", "Of every node in each tree, -1 of the root.", why(tree_parents))
+          .has("ctas", "SMs held on every GPU.", [](C c) { return c.time.ctas; })
+          .list("nccl_options", "What NCCL weighed.", option_form(),
+                why([](E e) { return e.options; }))
+          .has("rests_on", "Measurements; empty: the model alone.",
+               [](C c) { return c.time.rests_on; })
+          .has("correction", "Of the model's time by these.",
+               [](C c) { return c.time.correction; });
+  return form;
+}
+
+const Form<SteppedCollective>& stepped_form() {
+  using S = const SteppedCollective&;
+  static const Form<SteppedCollective> form =
+      Form<SteppedCollective>("stepped")
+          .has("one_variable_us", "As one transfer at an even rate.",
+               [](S s) { return microseconds(s.one_variable); })
+          .has("stepped_us", "As chunks.", [](S s) { return microseconds(s.stepped); })
+          .has("ratio", "stepped_us / one_variable_us", [](S s) { return s.ratio(); })
+          .table("terms", "Both, term by term.", stepped_terms_columns(), stepped_terms_table)
+          .has("transfers", "Of chunks.", [](S s) { return s.transfers; })
+          .has("step_ends_us", "From the start of the collective.",
+               [](S s) {
+                 std::vector<double> ends;
+                 for (const Duration end : s.step_ends) ends.push_back(microseconds(end));
+                 return ends;
+               })
+          .has("busiest_link", "By name.", [](S s) { return s.busiest_name; })
+          .has("busiest_use", "Share of the time in which it carries bytes.",
+               [](S s) { return s.busiest_use; });
+  return form;
 }
 
 }  // namespace stepcast::sim

@@ -8,6 +8,7 @@
 
 #include "sim/design/study.hpp"
 #include "sim/files/text_table.hpp"
+#include "sim/form/form.hpp"
 
 namespace stepcast::sim {
 
@@ -71,6 +72,7 @@ std::string odds_words(const DesignTold&);
 /// `bills` is that, as it is to be shown.
 std::string design_text(const DesignTold&, const std::string& bills);
 std::string design_json(const DesignTold&);
+nlohmann::ordered_json design_schema();
 
 /// "2.00T tokens of llama3-70b in 30.0 days, for at most 5.00 million USD"
 std::string goal_words(const DesignGoal&, const Machines&);

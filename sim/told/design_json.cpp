@@ -10,143 +10,276 @@ namespace {
 
 using DesignJson = nlohmann::ordered_json;
 
-DesignJson finite_or_null(double value) {
-  return std::isfinite(value) ? DesignJson(value) : DesignJson(nullptr);
+OrNull<double> finite_or_null(double value) {
+  return {std::isfinite(value) ? std::optional(value) : std::nullopt};
 }
 
-DesignJson band_json(const Band& band) {
-  return {{"low", band.low}, {"value", band.value}, {"high", band.high}};
+const Form<Band>& band_form() {
+  using B = const Band&;
+  static const Form<Band> form = Form<Band>("band")
+                                     .has("low", "", [](B b) { return b.low; })
+                                     .has("value", "", [](B b) { return b.value; })
+                                     .has("high", "", [](B b) { return b.high; });
+  return form;
 }
 
-DesignJson machine_json(const Scenario& s) {
-  return {{"name", name_of(s)},      {"node", s.node.name},
-          {"gpu", s.node.gpu.name},  {"nodes", s.nodes},
-          {"gpus", s.gpus},          {"nics", s.node.nics},
-          {"fabric", s.fabric.name}, {"oversubscription", s.fabric.oversubscription}};
+const Form<Scenario>& machine_form() {
+  using S = const Scenario&;
+  static const Form<Scenario> form =
+      Form<Scenario>("machine")
+          .has("name", "In words.", [](S s) { return name_of(s); })
+          .has("node", "", [](S s) { return s.node.name; })
+          .has("gpu", "", [](S s) { return s.node.gpu.name; })
+          .has("nodes", "How many.", [](S s) { return s.nodes; })
+          .has("gpus", "How many.", [](S s) { return s.gpus; })
+          .has("nics", "Of a node.", [](S s) { return s.node.nics; })
+          .has("fabric", "", [](S s) { return s.fabric.name; })
+          .has("oversubscription", "1 is none.", [](S s) { return s.fabric.oversubscription; });
+  return form;
 }
 
-DesignJson choice_json(const DesignTold& told, const DesignChoice& c) {
-  const Offer& offer = told.machines.offers[c.offer];
-  DesignJson out{{"machine", machine_json(told.machines.all[offer.machine].scenario)},
-                 {"way", word_of(offer.way)},
-                 {"days", band_json(c.outcome.run.days)}};
-  if (c.outcome.run.dollars) out["usd"] = band_json(*c.outcome.run.dollars);
-  if (c.outcome.run.dollars_per_gpu_hour)
-    out["usd_per_gpu_hour"] = band_json(*c.outcome.run.dollars_per_gpu_hour);
-  out["mwh"] = c.outcome.mwh;
-  out["t_co2e"] = c.outcome.run.tonnes_co2.value;
-  out["watts"] = c.outcome.watts;
-  out["racks"] = told.designer.racks(c.offer);
-  out["gpu_hours"] = c.outcome.run.gpu_hours.value;
-  out["step_time_s"] = seconds(c.report.step_time);
-  out["framework"] = c.report.scenario.software.framework;
-  out["plan"] = c.plan;
-  out["datasheet_share"] = datasheet_share(c.report);
+struct ToldChoice {
+  const DesignTold& told;
+  const DesignChoice& c;
+  const Offer& offer() const { return told.machines.offers[c.offer]; }
+};
+
+std::optional<ToldChoice> choice_of(const DesignTold& told, const std::optional<DesignChoice>& c) {
+  return c ? std::optional(ToldChoice{told, *c}) : std::nullopt;
+}
+
+const Form<ToldChoice>& choice_form() {
+  using C = const ToldChoice&;
+  static const Form<ToldChoice> form =
+      Form<ToldChoice>("choice")
+          .object("machine", "", machine_form(),
+                  [](C t) -> const Scenario& {
+                    return t.told.machines.all[t.offer().machine].scenario;
+                  })
+          .has("way", "Whether it is rented or owned.",
+               [](C t) { return std::string(word_of(t.offer().way)); })
+          .object(
+              "days", "Of the whole run.", band_form(),
+              [](C t) -> const auto& { return t.c.outcome.run.days; })
+          .object(
+              "usd", "Of the whole run.", band_form(),
+              [](C t) -> const auto& { return t.c.outcome.run.dollars; })
+          .object(
+              "usd_per_gpu_hour", "", band_form(),
+              [](C t) -> const auto& { return t.c.outcome.run.dollars_per_gpu_hour; })
+          .has("mwh", "At the building's meter.", [](C t) { return t.c.outcome.mwh; })
+          .has("t_co2e", "Of that energy.", [](C t) { return t.c.outcome.run.tonnes_co2.value; })
+          .has("watts", "At the meter while it trains.", [](C t) { return t.c.outcome.watts; })
+          .has("racks", "", [](C t) { return t.told.designer.racks(t.c.offer); })
+          .has("gpu_hours", "", [](C t) { return t.c.outcome.run.gpu_hours.value; })
+          .has("step_time_s", "", [](C t) { return seconds(t.c.report.step_time); })
+          .has("framework", "", [](C t) { return t.c.report.scenario.software.framework; })
+          .has("plan", "In words.", [](C t) { return t.c.plan; })
+          .has("datasheet_share", "Share of the step that rests on datasheets alone.",
+               [](C t) { return datasheet_share(t.c.report); });
+  return form;
+}
+
+const Form<BillLine>& bill_line_form() {
+  using L = const BillLine&;
+  const auto text = [](const std::string& value) {
+    return value.empty() ? std::nullopt : std::optional(value);
+  };
+  static const Form<BillLine> form =
+      Form<BillLine>("bill_line")
+          .has("item", "", [](L l) { return l.item; })
+          .has("number", "How many.", [](L l) { return l.count; })
+          .has("watts", "Of all of them.", [](L l) { return l.power.value; })
+          .object_or_null(
+              "usd_each", "Of one.", band_form(), [](L l) -> const auto& { return l.usd; })
+          .object_or_null("usd", "Of all of them.", band_form(),
+                          [](L l) { return l.usd ? std::optional(l.total()) : std::nullopt; })
+          .has("source", "Of the price, or what the line is part of.",
+               [=](L l) { return text(l.source); })
+          .has("date", "Of the price.", [=](L l) { return text(l.date); })
+          .has("no_price", "No list says what it costs.",
+               [](L l) { return l.unpriced ? std::optional(true) : std::nullopt; });
+  return form;
+}
+
+const Form<Bill>& bill_form() {
+  using B = const Bill&;
+  static const Form<Bill> form =
+      Form<Bill>("bill")
+          .list(
+              "lines", "", bill_line_form(), [](B b) -> const auto& { return b.lines; })
+          .object("capital_usd", "The sum of the lines.", band_form(),
+                  [](B b) { return b.capital(); })
+          .has("watts", "The sum of the lines.", [](B b) { return b.power().value; })
+          .has("racks", "", [](B b) { return b.racks; })
+          .has("no_price", "Items that no list has a price of.", [](B b) { return b.unpriced(); });
+  return form;
+}
+
+struct ToldAim {
+  const DesignTold& told;
+  const AimAnswer& one;
+  std::optional<ToldChoice> choice() const { return choice_of(told, one.choice); }
+};
+
+DesignJson report_of(const DesignChoice& choice) {
+  StepReport report = choice.report;
+  report.whole_run = choice.outcome.run;
+  return answer_json(Answer(std::move(report)));
+}
+
+/// With the members of its choice, where there is one.
+const Form<ToldAim>& aim_form() {
+  using A = const ToldAim&;
+  static const Form<ToldAim> form =
+      Form<ToldAim>("aim")
+          .has("proven", "No offer is better.", [](A a) { return a.one.proven; })
+          .has("open", "Offers that were not looked at to the end.", [](A a) { return a.one.open; })
+          .has("least_open", "The least that these can come to.",
+               [](A a) {
+                 return a.one.proven ? std::nullopt
+                                     : std::optional(finite_or_null(a.one.least_open));
+               })
+          .members(choice_form(), [](A a) { return a.choice(); })
+          .has("p_goal", "How likely it keeps to deadline and budget.",
+               [](A a) { return a.one.choice ? a.one.odds : std::nullopt; })
+          .object("bill", "What the machine is made of.", bill_form(),
+                  [](A a) { return a.one.choice ? &a.one.bill : nullptr; })
+          .json("report", "The step, as of stepcast run.", step_schema(),
+                [](A a) -> std::optional<DesignJson> {
+                  if (!a.one.choice) return std::nullopt;
+                  return report_of(*a.one.choice);
+                });
+  return form;
+}
+
+const Form<DesignLimits>& limits_form() {
+  using L = const DesignLimits&;
+  static const Form<DesignLimits> form =
+      Form<DesignLimits>("limits")
+          .has("days", "", [](L l) { return finite_or_null(l.days); })
+          .has("budget_usd", "", [](L l) { return finite_or_null(l.usd); })
+          .has("capital_usd", "", [](L l) { return finite_or_null(l.capital); })
+          .has("power_w", "", [](L l) { return finite_or_null(l.watts); })
+          .has("racks", "", [](L l) { return finite_or_null(l.racks); });
+  return form;
+}
+
+template <class T>
+struct ToldMove {
+  const DesignTold& told;
+  const T& move;
+};
+
+template <class T>
+std::vector<ToldMove<T>> all_told(const DesignTold& told, const std::vector<T>& list) {
+  std::vector<ToldMove<T>> out;
+  for (const T& one : list) out.push_back({told, one});
   return out;
 }
 
-DesignJson choice_or_null(const DesignTold& told, const std::optional<DesignChoice>& c) {
-  return c ? choice_json(told, *c) : DesignJson(nullptr);
+constexpr const char* then = "Then; null: nothing meets the goal.";
+
+Form<ToldMove<LimitMove>> limit_move_form() {
+  using M = const ToldMove<LimitMove>&;
+  return Form<ToldMove<LimitMove>>("limit_move")
+      .has("limit", "", [](M m) { return m.move.limit; })
+      .has("from", "Days, US dollars, watts or racks.", [](M m) { return m.move.from; })
+      .has("to", "As it might be.", [](M m) { return m.move.to; })
+      .object_or_null("cheapest", then, choice_form(),
+                      [](M m) { return choice_of(m.told, m.move.cheapest); })
+      .object_or_null("fastest", then, choice_form(),
+                      [](M m) { return choice_of(m.told, m.move.fastest); });
 }
 
-DesignJson bill_json(const Bill& bill) {
-  DesignJson lines = DesignJson::array();
-  for (const BillLine& line : bill.lines) {
-    DesignJson one{{"item", line.item}, {"number", line.count}, {"watts", line.power.value}};
-    one["usd_each"] = line.usd ? band_json(*line.usd) : DesignJson(nullptr);
-    one["usd"] = line.usd ? band_json(line.total()) : DesignJson(nullptr);
-    if (!line.source.empty()) one["source"] = line.source;
-    if (!line.date.empty()) one["date"] = line.date;
-    if (line.unpriced) one["no_price"] = true;
-    lines.push_back(std::move(one));
-  }
-  return {{"lines", std::move(lines)},
-          {"capital_usd", band_json(bill.capital())},
-          {"watts", bill.power().value},
-          {"racks", bill.racks},
-          {"no_price", bill.unpriced()}};
+Form<ToldMove<PriceMove>> price_move_form() {
+  using M = const ToldMove<PriceMove>&;
+  return Form<ToldMove<PriceMove>>("price_move")
+      .has("price", "", [](M m) { return m.move.price; })
+      .has("factor", "As it might be.", [](M m) { return m.move.factor; })
+      .object_or_null("cheapest", then, choice_form(),
+                      [](M m) { return choice_of(m.told, m.move.cheapest); });
 }
 
-DesignJson answer_json(const DesignTold& told, const AimAnswer& one) {
-  DesignJson out{{"proven", one.proven}, {"open", one.open}};
-  if (!one.proven) out["least_open"] = finite_or_null(one.least_open);
-  if (!one.choice) return out;
-  out.update(choice_json(told, *one.choice));
-  if (one.odds) out["p_goal"] = *one.odds;
-  out["bill"] = bill_json(one.bill);
-  StepReport report = one.choice->report;
-  report.whole_run = one.choice->outcome.run;
-  out["report"] = parsed_ordered_json(to_json(Answer(std::move(report))));
+using FateOf = std::pair<Fate, std::size_t>;
+
+Form<FateOf> fate_form() {
+  return Form<FateOf>("fate")
+      .has("offers", "How many.", [](const FateOf& f) { return f.second; })
+      .has("they", "What became of them.",
+           [](const FateOf& f) { return std::string(text_of(f.first)); });
+}
+
+Form<NoMachine> no_machine_form() {
+  using N = const NoMachine&;
+  return Form<NoMachine>("no_machine")
+      .has("machine", "", [](N n) { return n.name; })
+      .has("why", "", [](N n) { return n.why; });
+}
+
+std::vector<ToldChoice> front_of(const DesignTold& told) {
+  std::vector<ToldChoice> out;
+  for (const DesignChoice& one : told.answer.front) out.push_back({told, one});
   return out;
 }
 
-DesignJson limits_json(const DesignLimits& limits) {
-  return {{"days", finite_or_null(limits.days)},
-          {"budget_usd", finite_or_null(limits.usd)},
-          {"capital_usd", finite_or_null(limits.capital)},
-          {"power_w", finite_or_null(limits.watts)},
-          {"racks", finite_or_null(limits.racks)}};
+Form<DesignTold> made_design_form() {
+  using T = const DesignTold&;
+  Form<DesignTold> out;
+  out.has("goal", "In words.", [](T t) { return goal_words(t.goal, t.machines); })
+      .object(
+          "limits", "Null where there is none.", limits_form(),
+          [](T t) -> const auto& { return t.goal.limits; })
+      .has("met", "Whether a machine meets the goal.", [](T t) { return t.answer.met(); })
+      .has("assumed", "What the goal does not say.", design_assumptions);
+  for (std::size_t i = 0; i < std::size(aims); ++i)
+    out.object(word_of(aims[i]), "The best machine in this.", aim_form(), [i](T t) {
+      return ToldAim{t, t.answer.answers[i]};
+    });
+  using C = const ToldChoice&;
+  Form<ToldChoice> sure = choice_form(), nearest = choice_form();
+  sure.has("p_goal", "How likely it keeps to deadline and budget.",
+           [](C c) { return c.told.answer.sure_odds; });
+  nearest.has("without", "The limits that it breaks.", [](C c) { return c.told.answer.without; });
+  return out
+      .object("sure", "The cheapest that meets the goal in nine cases of ten.",
+              sure.named("sure_choice"), [](T t) { return choice_of(t, t.answer.sure); })
+      .object("nearest", "Where nothing meets the goal: the cheapest without some limits.",
+              nearest.named("nearest_choice"), [](T t) { return choice_of(t, t.answer.nearest); })
+      .object_or_null("cheapest_to_rent", "", choice_form(),
+                      [](T t) { return choice_of(t, t.answer.by_way[0]); })
+      .object_or_null("cheapest_to_own", "", choice_form(),
+                      [](T t) { return choice_of(t, t.answer.by_way[1]); })
+      .list("limits_moved", "A little more and less of each limit.", limit_move_form(),
+            [](T t) { return all_told(t, t.answer.limits); })
+      .list("prices_moved", "A little more and less of each price.", price_move_form(),
+            [](T t) { return all_told(t, t.answer.prices); })
+      .list("front", "Offers that no other beats in days, dollars and energy.", choice_form(),
+            front_of)
+      .has("offers", "Machines, rented and owned.", [](T t) { return t.machines.offers.size(); })
+      .has("machines", "", [](T t) { return t.machines.all.size(); })
+      .has("machines_searched", "Whose plans were searched.", [](T t) { return t.answer.searched; })
+      .has("plans_simulated", "", [](T t) { return t.answer.simulated; })
+      .list(
+          "ruled_out", "", fate_form(), [](T t) -> const auto& { return t.answer.fates; })
+      .list(
+          "no_machine", "What cannot be built, and why.", no_machine_form(),
+          [](T t) -> const auto& { return t.machines.none; });
 }
 
-DesignJson moves_json(const DesignTold& told) {
-  DesignJson out = DesignJson::array();
-  for (const LimitMove& move : told.answer.limits)
-    out.push_back({{"limit", move.limit},
-                   {"from", move.from},
-                   {"to", move.to},
-                   {"cheapest", choice_or_null(told, move.cheapest)},
-                   {"fastest", choice_or_null(told, move.fastest)}});
-  return out;
-}
-
-DesignJson prices_json(const DesignTold& told) {
-  DesignJson out = DesignJson::array();
-  for (const PriceMove& move : told.answer.prices)
-    out.push_back({{"price", move.price},
-                   {"factor", move.factor},
-                   {"cheapest", choice_or_null(told, move.cheapest)}});
-  return out;
-}
-
-DesignJson left_out_json(const DesignTold& told) {
-  DesignJson out = DesignJson::array();
-  for (const auto& [fate, count] : told.answer.fates)
-    out.push_back({{"offers", count}, {"they", text_of(fate)}});
-  return out;
+const Form<DesignTold>& design_form() {
+  static const Form<DesignTold> form = made_design_form();
+  return form;
 }
 
 }  // namespace
 
 std::string design_json(const DesignTold& told) {
-  const DesignAnswer& a = told.answer;
-  DesignJson out{{"goal", goal_words(told.goal, told.machines)},
-                 {"limits", limits_json(told.goal.limits)},
-                 {"met", a.met()},
-                 {"assumed", design_assumptions(told)}};
-  for (const AimAnswer& one : a.answers) out[word_of(one.aim)] = answer_json(told, one);
-  if (a.sure) {
-    out["sure"] = choice_json(told, *a.sure);
-    if (a.sure_odds) out["sure"]["p_goal"] = *a.sure_odds;
-  }
-  if (a.nearest) {
-    out["nearest"] = choice_json(told, *a.nearest);
-    out["nearest"]["without"] = a.without;
-  }
-  out["cheapest_to_rent"] = choice_or_null(told, a.by_way[0]);
-  out["cheapest_to_own"] = choice_or_null(told, a.by_way[1]);
-  out["limits_moved"] = moves_json(told);
-  out["prices_moved"] = prices_json(told);
-  out["front"] = DesignJson::array();
-  for (const DesignChoice& one : a.front) out["front"].push_back(choice_json(told, one));
-  out["offers"] = told.machines.offers.size();
-  out["machines"] = told.machines.all.size();
-  out["machines_searched"] = a.searched;
-  out["plans_simulated"] = a.simulated;
-  out["ruled_out"] = left_out_json(told);
-  out["no_machine"] = DesignJson::array();
-  for (const NoMachine& one : told.machines.none)
-    out["no_machine"].push_back({{"machine", one.name}, {"why", one.why}});
-  return json_text(out, 2);
+  return json_text(stamped("design", design_form().json(told)), 2);
+}
+
+nlohmann::ordered_json design_schema() {
+  return document_schema("design", "What stepcast design prints.", design_form().schema_of());
 }
 
 }  // namespace stepcast::sim

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -131,41 +130,64 @@ std::string goodput_text(const StepReport& report) {
   return out;
 }
 
-nlohmann::ordered_json goodput_json(const StepReport& report) {
-  using Json = nlohmann::ordered_json;
-  const Goodput& g = *report.goodput;
-  const Failures& f = report.scenario.failures;
-  Json out{{"rates", f.rates.name},
-           {"per_1000_node_days", f.rate()},
-           {"rate_sigma", f.rate_sigma()},
-           {"between_interruptions_s", g.between_s},
-           {"interruptions", g.interruptions},
-           {"days", g.days},
-           {"level", g.level},
-           {"daly", g.daly},
-           {"minute_of_restart", g.minute},
-           {"step_with_checkpoints_s", seconds(report.step_time) + g.checkpoints_per_step_s},
-           {"wall",
-            {{"training", g.shares.training},
-             {"checkpoint", g.shares.checkpoint},
-             {"lost", g.shares.lost},
-             {"down", g.shares.down},
-             {"waiting", g.shares.waiting},
-             {"slowed", g.shares.slowed},
-             {"flapped", g.shares.flapped}}}};
-  for (const CheckpointTraffic& tier : g.tiers)
-    out["checkpoints"].push_back({{"to", tier.to},
-                                  {"bytes", tier.total.value},
-                                  {"bytes_per_gpu", tier.rank.value},
-                                  {"blocking_s", tier.blocking_s},
-                                  {"behind_s", tier.behind_s},
-                                  {"load_s", tier.load_s},
-                                  {"every_s", tier.every_s},
-                                  {"best_every_s", tier.best_every_s}});
-  if (g.slow_speed) out["slow_speed"] = *g.slow_speed;
-  if (g.shrunk_speed) out["shrunk_speed"] = *g.shrunk_speed;
-  if (g.empty_share) out["without_spare"] = *g.empty_share;
-  return out;
+const Form<StepReport>& failures_form() {
+  using S = const StepReport&;
+  using C = const CheckpointTraffic&;
+  using W = const WallTime&;
+  static const Form<CheckpointTraffic> checkpoint =
+      Form<CheckpointTraffic>("checkpoint")
+          .has("to", "Where it is written.", [](C c) { return c.to; })
+          .has("bytes", "Of all GPUs together.", [](C c) { return c.total.value; })
+          .has("bytes_per_gpu", "Of the GPU that writes most.", [](C c) { return c.rank.value; })
+          .has("blocking_s", "Training stops for so long.", [](C c) { return c.blocking_s; })
+          .has("behind_s", "Written behind training for so long.", [](C c) { return c.behind_s; })
+          .has("load_s", "Read again in.", [](C c) { return c.load_s; })
+          .has("every_s", "From one to the next.", [](C c) { return c.every_s; })
+          .has("best_every_s", "The period that leaves most goodput.",
+               [](C c) { return c.best_every_s; });
+  static const Form<WallTime> wall =
+      Form<WallTime>("wall")
+          .has("training", "Progress that is kept.", [](W w) { return w.training; })
+          .has("checkpoint", "Stopped to write checkpoints.", [](W w) { return w.checkpoint; })
+          .has("lost", "Work that is done again.", [](W w) { return w.lost; })
+          .has("down", "Finding the fault and starting again.", [](W w) { return w.down; })
+          .has("waiting", "Without enough nodes.", [](W w) { return w.waiting; })
+          .has("slowed", "Slowed by a node.", [](W w) { return w.slowed; })
+          .has("flapped", "Links that were gone.", [](W w) { return w.flapped; });
+  static const Form<StepReport> form =
+      Form<StepReport>("failures")
+          .has("rates", "Whose rates of failures these are.",
+               [](S s) { return s.scenario.failures.rates.name; })
+          .has(
+              "per_1000_node_days", "Interruptions.",
+              [](S s) { return s.scenario.failures.rate(); }, "1/1000 node-days")
+          .has("rate_sigma", "How uncertain that rate is: the sigma of its logarithm.",
+               [](S s) { return s.scenario.failures.rate_sigma(); })
+          .has("between_interruptions_s", "Mean time from one interruption to the next.",
+               [](S s) { return s.goodput->between_s; })
+          .has("interruptions", "Expected in `days`.", [](S s) { return s.goodput->interruptions; })
+          .has("days", "Of the run that was simulated.", [](S s) { return s.goodput->days; })
+          .has("level", "Of the band of goodput.", [](S s) { return s.goodput->level; })
+          .has("daly", "Goodput by Daly's formula, for comparison.",
+               [](S s) { return s.goodput->daly; })
+          .has(
+              "minute_of_restart", "Share of goodput that a minute more of restart costs.",
+              [](S s) { return s.goodput->minute; }, "share")
+          .has("step_with_checkpoints_s", "A step with its part of the checkpoints.",
+               [](S s) { return seconds(s.step_time) + s.goodput->checkpoints_per_step_s; })
+          .object("wall", "Shares of wall time; they add up to 1.", wall,
+                  [](S s) -> const WallTime& { return s.goodput->shares; })
+          .list("checkpoints", "By where they go.", checkpoint,
+                [](S s) {
+                  return s.goodput->tiers.empty() ? std::nullopt : std::optional(s.goodput->tiers);
+                })
+          .has("slow_speed", "Speed of a step with a slow node, of the usual one.",
+               [](S s) { return s.goodput->slow_speed; })
+          .has("shrunk_speed", "Speed without one copy of the model, of the usual one.",
+               [](S s) { return s.goodput->shrunk_speed; })
+          .has("without_spare", "Share of time in which no spare node is left.",
+               [](S s) { return s.goodput->empty_share; });
+  return form;
 }
 
 }  // namespace stepcast::sim

@@ -92,15 +92,15 @@ std::string memory_csv(const std::vector<StageMemory>& stages) {
 }
 
 std::string memory_json(const std::vector<StageMemory>& stages) {
-  using Json = nlohmann::ordered_json;
-  Json list = Json::array();
+  using TimelineJson = nlohmann::ordered_json;
+  TimelineJson list = TimelineJson::array();
   for (const StageMemory& stage : stages) {
-    Json one{{"stage", stage.stage},
-             {"turn", Json::array()},
-             {"allocated_gib", Json::array()},
-             {"reserved_gib", Json::array()}};
+    TimelineJson one{{"stage", stage.stage},
+                     {"turn", TimelineJson::array()},
+                     {"allocated_gib", TimelineJson::array()},
+                     {"reserved_gib", TimelineJson::array()}};
     for (const std::string_view kind : workloads::tensor_kind_names)
-      one["parts_gib"][std::string(kind)] = Json::array();
+      one["parts_gib"][std::string(kind)] = TimelineJson::array();
     for (const MemorySample& sample : stage.samples) {
       one["turn"].push_back(stage.turns[sample.turn]);
       one["allocated_gib"].push_back(to_gib(sample.allocated));
@@ -111,7 +111,7 @@ std::string memory_json(const std::vector<StageMemory>& stages) {
     }
     list.push_back(std::move(one));
   }
-  return json_text(Json{{"stages", std::move(list)}});
+  return json_text(TimelineJson{{"stages", std::move(list)}});
 }
 
 void write_memory_timeline(const std::string& path, const Scenario& s) {

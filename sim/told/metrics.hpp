@@ -22,6 +22,9 @@ struct Metric {
   // NaN where an answer does not have it; neither of texts and objects.
   double (*of_step)(const StepReport&) = nullptr;
   double (*of_collective)(const CollectiveReport&) = nullptr;
+
+  /// A whole number, rather than a share or a quantity.
+  bool counts() const { return unit.empty() && key != "mfu" && key != "p_fits"; }
 };
 
 /// All names, in the order of the JSON object.

@@ -6,6 +6,7 @@
 
 #include "sim/confidence/order.hpp"
 #include "sim/files/text_table.hpp"
+#include "sim/form/form.hpp"
 #include "sim/search/own_plan.hpp"
 
 namespace stepcast::sim {
@@ -28,6 +29,7 @@ TextTable plans_table(const SearchAnswer&);
 /// `table` is that, as it is to be shown.
 std::string search_text(const SearchAnswer&, const std::string& table);
 std::string search_json(const SearchAnswer&);
+nlohmann::ordered_json search_schema();
 /// Every plan that was simulated, step against memory, with the front of those that no other beats
 /// in both.
 std::string search_picture(const SearchAnswer&);

@@ -267,6 +267,8 @@ class SweepTable {
     for (const ResultColumn& column : columns_)
       table_.column(column.heading, column.unit, TextTable::Align::right, column.key);
     if (ordered_) table_.column("P(first)", "faster", TextTable::Align::right, "p_first_faster");
+    table_.set_minor({"compute_share", "exposed_share", "bubble_share", "wait_share", "host_share",
+                      "tokens_per_joule", "model_tflops_per_gpu"});
     details_ = details_of(table_, results, view);
     for (const RowMember& member : details_) table_.detail(member.path);
     if (!details_.empty())
@@ -352,7 +354,7 @@ std::string report_text(const Results& results, const TableView& view) {
     const TextTable table = view.arranged(results_table(results, view));
     if (const TomlValue* title = results.study.base.find("title"); title && title->text())
       out = *title->text() + "\n";
-    out += software_line(results) + table.text(view.folded()) + refused_line(results, view) +
+    out += software_line(results) + view.text(table) + refused_line(results, view) +
            order_text(results, table);
     if (results.interrupted)
       out += "interrupted: the points above are finished, others are missing\n";

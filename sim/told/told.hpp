@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "sim/files/text_table.hpp"
+#include "sim/form/form.hpp"
 #include "sim/program/answer_forms.hpp"
 
 namespace stepcast::sim {
@@ -26,7 +26,8 @@ struct Kept {
   std::string key;
   Exact exact;
 };
-/// JSON without a table's form, made when it is written: the edges of a path, a whole report.
+/// JSON without a table's form, made when it is written: a whole report, or, without a key, members
+/// beside the others.
 struct KeptJson {
   std::string key;
   std::function<nlohmann::ordered_json()> json;
@@ -90,6 +91,11 @@ struct ToldSection {
   void keep_json(std::string key, std::function<nlohmann::ordered_json()> json) {
     blocks.emplace_back(KeptJson{std::move(key), std::move(json)});
   }
+  /// All members of a form. Borrows `of` until it is written.
+  template <class T>
+  void keep(const Form<T>& form, const T& of) {
+    keep_json("", [&form, &of] { return form.json(of); });
+  }
   void table(std::string key, TextTable table, bool apart = true) {
     blocks.emplace_back(ToldTable{"", std::move(table), false, std::move(key), apart});
   }
@@ -104,8 +110,10 @@ struct Told {
 std::string as_text(const ToldSection& section);
 /// What has a key, in its order; a key that is told twice has the later value.
 nlohmann::ordered_json as_json(const ToldSection& section);
-/// Both, and CSV of these lists of the JSON. Borrows `section`.
-AnswerForms forms_of(const ToldSection& section, std::vector<std::string_view> lists);
+/// Both, and CSV of these lists of the JSON, which is stamped as a document of that name. Borrows
+/// `section`.
+AnswerForms forms_of(const ToldSection& section, std::string_view document,
+                     std::vector<std::string_view> lists);
 /// One HTML file: style and script inside, nothing fetched.
 std::string as_page(const Told& page);
 

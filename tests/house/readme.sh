@@ -1,7 +1,8 @@
 #!/bin/sh
-# The pages show what the program prints: every ```console block of README.md and docs/*.md that
-# begins with "$ build/release/stepcast ..." is run with the programs of PROGRAMS, and the rest of
-# the block is its standard output. A command goes on behind a backslash at the end of its line.
+# The pages show what the program prints: every ```console block of README.md, SKILL.md and
+# docs/*.md that begins with "$ build/release/stepcast ..." is run with the programs of PROGRAMS, and
+# the rest of the block is its standard output. A command goes on behind a backslash at the end of
+# its line.
 #   readme.sh check PROGRAMS    fails with the difference
 #   readme.sh update PROGRAMS   writes what the programs print into the pages
 set -eu
@@ -57,7 +58,7 @@ $line"
 }
 
 status=0
-for page in README.md docs/*.md; do
+for page in README.md SKILL.md docs/*.md; do
   before=$num_blocks
   refresh "$page"
   if [ "$page" = README.md ] && [ "$num_blocks" -eq "$before" ]; then

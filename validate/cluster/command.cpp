@@ -107,7 +107,8 @@ void write_report(const Arguments& arguments, const std::string& text) {
 int hand_in(const Arguments& arguments, const ClusterReport& report) {
   const sim::ToldSection told = told_of(report, arguments.has("parts"));
   const std::string text = as_text(told);
-  const bool printed = sim::print_answer(arguments, forms_of(told, {"fabrics"}));
+  const bool printed =
+      sim::print_answer(arguments, forms_of(told, "validate-cluster", {"fabrics"}));
   const sim::HandoutFiles files = page_files(arguments);
   if (arguments.has("report") && files.report.empty()) write_report(arguments, text);
   const bool handed = !files.any() || sim::handed_out(files, [&] {

@@ -49,7 +49,7 @@ int score(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
       diagnose_faults(catalogue, arguments.count("faults", 13, 0),
                       arguments.count("healthy", 50, 0), arguments.seed(), arguments.threads());
   const sim::ToldSection told = told_of(outcomes);
-  if (!sim::print_answer(arguments, sim::forms_of(told, {"faults", "runs"})))
+  if (!sim::print_answer(arguments, sim::forms_of(told, "diagnose-score", {"faults", "runs"})))
     return sim::exit_unwritten;
   return good_enough(outcomes) ? sim::exit_ok : sim::exit_too_inaccurate;
 }
@@ -185,7 +185,8 @@ int run_diagnose(const sim::Arguments& arguments, const sim::Catalogue& catalogu
   const Diagnosis diagnosis =
       diagnose(read_diagnose_files(arguments.positional(), catalogue), arguments, session);
   const sim::ToldSection told = told_of(diagnosis);
-  const bool printed = sim::print_answer(arguments, forms_of(told, {"causes", "ranks", "faster"}));
+  const bool printed =
+      sim::print_answer(arguments, forms_of(told, "diagnose", {"causes", "ranks", "faster"}));
   const sim::HandoutFiles files = sim::handout_files(arguments);
   const bool handed = !files.any() || sim::handed_out(files, [&] {
     return diagnosis_page(diagnosis, sim::origin_of(diagnose_verb, arguments));

@@ -29,18 +29,24 @@ std::string ranks_text(const std::vector<std::int64_t>& ranks) {
                      ranks.size() > most ? fmt::format(" and {} more", ranks.size() - most) : "");
 }
 
+using Holds = sim::TextTable::Holds;
+
+sim::TextTable cause_columns() {
+  return {{"cause", "", sim::TextTable::Align::left},
+          {"ms", "seconds"},
+          {"of the gap", "share"},
+          {"sure", "surety", sim::TextTable::Align::left},
+          {"ranks", "", sim::TextTable::Align::left},
+          sim::filed("cause", Holds::text),
+          sim::filed("ranks", Holds::texts),
+          sim::filed("evidence", Holds::text),
+          sim::filed("try", Holds::text),
+          sim::filed("setting", Holds::text),
+          sim::filed("check", Holds::text)};
+}
+
 sim::TextTable cause_table(const Diagnosis& d) {
-  sim::TextTable table{{"cause", "", sim::TextTable::Align::left},
-                       {"ms", "seconds"},
-                       {"of the gap", "share"},
-                       {"sure", "surety", sim::TextTable::Align::left},
-                       {"ranks", "", sim::TextTable::Align::left},
-                       sim::filed("cause"),
-                       sim::filed("ranks"),
-                       sim::filed("evidence"),
-                       sim::filed("try"),
-                       sim::filed("setting"),
-                       sim::filed("check")};
+  sim::TextTable table = cause_columns();
   const double gap = d.found.measured - d.found.expected;
   for (const Cause& cause : d.found.causes) {
     const bool open = cause.kind == CauseKind::not_explained;
@@ -113,10 +119,15 @@ std::vector<RankExcess> ranks_in_order(const Diagnosis& d) {
 
 constexpr std::size_t most_ranks = 16;  // of a table or picture for people
 
-sim::TextTable rank_table(const Diagnosis& d) {
-  sim::TextTable table{{"rank", "rank"}};
+sim::TextTable rank_columns() {
+  sim::TextTable table{sim::TextTable::Column{"rank", "rank"}.of(Holds::count)};
   for (const auto& [heading, key, part] : heat_columns)
     table.column(heading, "ms", sim::TextTable::Align::right, key);
+  return table;
+}
+
+sim::TextTable rank_table(const Diagnosis& d) {
+  sim::TextTable table = rank_columns();
   std::size_t shown = 0;
   for (const RankExcess& rank : ranks_in_order(d)) {
     sim::TableCells cells{sim::counted(rank.rank)};
@@ -156,10 +167,14 @@ sim::Chart waterfall(const Diagnosis& d) {
           cause_table(d), "Causes add up to the gap."};
 }
 
+sim::TextTable faster_columns() {
+  return {{"what else would be faster", "what", sim::TextTable::Align::left},
+          {"step", "step_s"},
+          {"how", "how", sim::TextTable::Align::left}};
+}
+
 sim::TextTable faster_table(const Diagnosis& d) {
-  sim::TextTable table{{"what else would be faster", "what", sim::TextTable::Align::left},
-                       {"step", "step_s"},
-                       {"how", "how", sim::TextTable::Align::left}};
+  sim::TextTable table = faster_columns();
   for (const Faster& one : d.faster)
     table.row({one.what, {time_text(one.step), one.step}, one.how});
   return table;
@@ -201,36 +216,64 @@ std::string verdict_text(const Diagnosis& d) {
   return out + ".";
 }
 
+const sim::Form<Diagnosis>& diagnosis_form() {
+  using D = const Diagnosis&;
+  // None where the files are of another run than the scenario.
+  const auto where_found = [](auto table, auto there) {
+    return [=](D d) {
+      return d.mismatch.empty() && there(d) ? std::optional(table(d)) : std::nullopt;
+    };
+  };
+  static const sim::Form<Diagnosis> form =
+      sim::Form<Diagnosis>()
+          .has("verdict", "In a sentence.", verdict_text)
+          .has("slower", "Whether the run is slower than expected.", is_slower)
+          .has("files", "That were read.", [](D d) { return d.files; })
+          .has("scenario", "Where it is, or what it was read from.", [](D d) { return d.scenario; })
+          .has("measured_s", "A step.", [](D d) { return d.found.measured; })
+          .has(
+              "expected_s/mean", "", [](D d) { return d.found.expected; }, "s")
+          .has(
+              "expected_s/low", "", [](D d) { return band_of(d).first; }, "s")
+          .has(
+              "expected_s/high", "", [](D d) { return band_of(d).second; }, "s")
+          .table("causes", "They add up to the gap.", cause_columns(),
+                 where_found(cause_table, [](D) { return true; }))
+          .table("ranks", "Seconds of the step beyond the expected ones.", rank_columns(),
+                 where_found(rank_table, [](D d) { return d.found.ranks.size() > 1; }))
+          .table("faster", "Other plans and settings.", faster_columns(),
+                 where_found(faster_table, [](D d) { return !d.faster.empty(); }))
+          .has("contradictions", "Between the files and the scenario.",
+               [](D d) { return d.contradictions; })
+          .has("notes", "What to know before trusting the causes.", [](D d) { return d.notes; });
+  return form;
+}
+
+nlohmann::ordered_json diagnosis_schema() {
+  return sim::document_schema("diagnose", "What stepcast diagnose prints of files.",
+                              diagnosis_form().schema_of());
+}
+
 sim::ToldSection told_of(const Diagnosis& d) {
   sim::ToldSection out;
   const std::string verdict = verdict_text(d);
   const std::size_t half = verdict.find("; ");
   out.say(verdict.substr(0, half == std::string::npos ? half : half + 1));
   if (half != std::string::npos) out.say(verdict.substr(half + 2));
-  const auto [low, high] = band_of(d);
-  out.keep("verdict", verdict);
-  out.keep("slower", is_slower(d));
-  out.keep("files", d.files);
-  out.keep("scenario", d.scenario);
-  out.keep("measured_s", d.found.measured);
-  out.keep("expected_s/mean", d.found.expected);
-  out.keep("expected_s/low", low);
-  out.keep("expected_s/high", high);
   if (d.mismatch.empty()) {
-    out.table("causes", cause_table(d));
+    out.table("", cause_table(d));
     say_causes(d, out);
     if (d.found.ranks.size() > 1) {
       out.say();
       out.say("ms of the step beyond the expected ones; ranks that wait least come first");
-      out.table("ranks", rank_table(d), false);
+      out.table("", rank_table(d), false);
     }
-    if (!d.faster.empty()) out.table("faster", faster_table(d));
+    if (!d.faster.empty()) out.table("", faster_table(d));
   }
   if (!d.contradictions.empty() || !d.notes.empty()) out.say();
   for (const auto* all : {&d.contradictions, &d.notes})
     for (const std::string& one : *all) say_item(out, "", 3, one);
-  out.keep("contradictions", d.contradictions);
-  out.keep("notes", d.notes);
+  out.keep(diagnosis_form(), d);
   return out;
 }
 

@@ -33,6 +33,8 @@ std::string verdict_text(const Diagnosis& diagnosis);
 /// As JSON {"verdict": ..., "measured_s": ..., "expected_s": {...}, "causes": [...], "ranks":
 /// [...], "faster": [...], "notes": [...]}.
 sim::ToldSection told_of(const Diagnosis& diagnosis);
+const sim::Form<Diagnosis>& diagnosis_form();
+nlohmann::ordered_json diagnosis_schema();
 sim::Told diagnosis_page(const Diagnosis& diagnosis, const sim::Origin& origin);
 
 }  // namespace stepcast::validate

@@ -81,8 +81,8 @@ int run_trace(const sim::Arguments& arguments, const sim::Catalogue& catalogue) 
   const TraceComparison comparison =
       compare(read_inputs(arguments.positional(), catalogue), arguments, session);
   const sim::ToldSection told = told_of(comparison);
-  const bool printed =
-      sim::print_answer(arguments, forms_of(told, {"quantities", "kernels", "collectives"}));
+  const bool printed = sim::print_answer(
+      arguments, forms_of(told, "validate-trace", {"quantities", "kernels", "collectives"}));
   const sim::HandoutFiles files = sim::handout_files(arguments);
   const bool handed = !files.any() || sim::handed_out(files, [&] {
     return trace_page(comparison, sim::origin_of(trace_verb, arguments));

@@ -1,4 +1,4 @@
-#include "sim/command/model_size_text.hpp"
+#include "sim/told/model_size_text.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sim/told/results_file.hpp"
+#include "sim/output/results_file.hpp"
 
 #include <algorithm>
 #include <filesystem>
