@@ -72,6 +72,14 @@ def told(browser, words):
     return browser.value("stepcast.told.text")
 
 
+def check_time(found_ms, most_ms, crowd, what):
+    """Judged on a calm machine alone."""
+    if crowd < 1.25:
+        check(found_ms < most_ms, f"{what} takes {found_ms:.0f} ms, at most {most_ms}")
+    else:
+        print(f"{what} is not judged: a loop takes {crowd:.1f} times what it takes alone")
+
+
 def check_answers(browser, stepcast):
     same = 0
     for words in SCENARIOS:
@@ -117,7 +125,7 @@ def check_slider(browser, crowd):
         times.append(browser.value("stepcast.times.answer"))
     median = statistics.median(times)
     print(f"slider: {median:.0f} ms in the median of {len(times)}, {max(times):.0f} ms at most")
-    check(median < 60 * crowd, f"a slider's answer takes {median:.0f} ms")
+    check_time(median, 60, crowd, "a slider's answer")
 
 
 def check_forbidden(browser):
@@ -213,7 +221,7 @@ def main():
         times = browser.value("stepcast.times")
         print(f"{size / 1e6:.2f} MB, ready after {ready:.0f} ms:",
               *(f"{what} {times[what]:.0f}" for what in ("unpacked", "compiled", "started")))
-        check(ready < 1500 * crowd, f"it is ready after {ready:.0f} ms")
+        check_time(ready, 1500, crowd, "getting ready")
         if len(sys.argv) > 4:
             take_pictures(browser, url, sys.argv[4])
         else:
