@@ -1,6 +1,6 @@
 #!/bin/sh
 # The libraries that the preset wasm is linked with, made once in ~/.cache/stepcast/wasm (or
-# STEPCAST_WASM_CACHE): 250 MB of sources from Debian and npm, two CPU minutes. Needs the packages
+# STEPCAST_WASM_CACHE): 250 MB of sources from Debian and npm, five CPU minutes. Needs the packages
 # that ./dev page installs. What was made from this same script is left as it is.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -78,7 +78,8 @@ tar -xf "$cache/build/c/gen/llvm-resources.tar" -C "$cache/build/c/all" --no-sam
 found=$(find "$cache/build/c/all" -type d -path '*include/wasm32-wasip1' | head -n 1)
 cp -R "$found" "$sysroot/include/"
 cp -R "$(dirname "$(dirname "$found")")/lib/wasm32-wasip1" "$sysroot/lib/"
-rm -rf "$sysroot/include/wasm32-wasip1/c++" "$sysroot"/lib/wasm32-wasip1/libc++*
+rm -rf "$sysroot/include/wasm32-wasip1/c++" "$sysroot"/lib/wasm32-wasip1/libc++* \
+  "$sysroot"/lib/wasm32-wasip1/*.so
 
 # libc++ with exceptions, files and mutexes, and what unwinds them.
 top=llvm-toolchain-19_19.1.7
