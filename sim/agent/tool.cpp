@@ -7,6 +7,7 @@
 
 #include "sim/files/json_text.hpp"
 #include "sim/files/toml_table.hpp"
+#include "sim/program/table_view.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -27,6 +28,14 @@ bool names_file(const Option& option) {
          std::ranges::any_of(std::array{"FILE", "DIR", "PATH"}, [&](const char* word) {
            return argument.find(word) != std::string_view::npos;
          });
+}
+
+/// It arranges a table for people, which is not printed beside JSON.
+bool arranges(const Option& option) {
+  const auto is = [&](const Option& one) {
+    return std::string_view(option.name) == one.name && std::string_view(option.help) == one.help;
+  };
+  return std::ranges::any_of(table_options, is) || is(refused_option);
 }
 
 bool repeats(const Option& option) {
@@ -157,6 +166,8 @@ bool is_offered(const AgentTool& tool, const Option& option) {
   const std::string_view name = option.name;
   if (name == "out") return tool.folder.has_value();
   if (std::ranges::count(idle_options, name) > 0) return false;
+  if (name.starts_with("timeline")) return false;  // how a file of that option is written
+  if (!tool.output.is_null() && arranges(option)) return false;
   return !names_file(option) || std::ranges::count(read_options, name) > 0;
 }
 

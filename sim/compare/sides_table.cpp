@@ -108,12 +108,9 @@ using Holds = TextTable::Holds;
 
 TextTable sides_columns(const std::string& change, const std::string& base,
                         const std::vector<RunColumn>& run, const std::vector<StepPart>& parts) {
-  TextTable table{{"", "label", to_left},
-                  {"", "name", to_left},
-                  filed("measured", Holds::flag),
-                  filed("refused", Holds::text),
-                  {"GPUs", "gpus"},
-                  {"step", "step_time_s"}};
+  TextTable table{
+      {"", "label", to_left},        {"", "name", to_left}, filed("measured", Holds::flag),
+      filed("refused", Holds::text), {"GPUs", "gpus"},      {"step", "step_time_s"}};
   table.column(change, "to " + base);
   const auto figure = [&](const char* heading, const char* unit, const char* key) {
     table.column(heading, unit, TextTable::Align::right, key);

@@ -49,6 +49,8 @@ using C = const CollectiveReport&;
 
 // clang-format off
 constexpr Metric all_names[] = {
+    {"stepcast", "The version of the program that wrote the document."},
+    {"schema", "The schema that the document keeps to, and its version: stepcast show schema."},
     {"title", "The title of the scenario file."},
     {"model", "The model's name in the catalogue."},
     {"trained_parameters", "Of the model's adapters, where they alone are trained (lora_rank)."},

@@ -18,8 +18,14 @@ for name in $("$programs/stepcast" show schema); do
 done
 
 number=0
-# Keeps what a command prints. Some end with an exit code of their own.
+# made WORD...: keeps what a command prints. Some end with an exit code of their own.
 made() {
+  written "$@"
+  ! grep -q '"schema": *"error/' "$work/made/$number.json" ||
+    { echo "an error: $*"; cat "$work/made/$number.json"; failures=1; }
+}
+# The same of one that may be an error.
+written() {
   number=$((number + 1))
   "$programs/stepcast" "$@" --json --quiet >"$work/made/$number.json" 2>"$work/errors" ||
     "$programs/stepcast" "$@" --json >"$work/made/$number.json" 2>"$work/errors"
@@ -34,8 +40,9 @@ dense="--model llama2-70b --gpu h100 --nodes 4 --tensor 8 --pipeline 4 --global-
   made run $small --set run_goal.tokens=1B
   made run $small --set noise.kernel_sigma=0.02 --set failures.spares=2
   made run --model llama2-70b --gpu h100 --nodes 1 --data ddp --local-batch 1 # refused
-  made run --model mixtral-8x7b --gpu h100 --nodes 4 --expert 8 --tensor 1 --local-batch 1
-  made run --model no-such-model --gpu h100 # an error
+  made run --model mixtral-8x7b --gpu h100 --nodes 4 --expert 8 --framework megatron-core \
+    --local-batch 1
+  written run --model no-such-model --gpu h100
   made collective all_reduce --gpu h100 --nodes 4 --bytes 1GiB --explain
   made collective all_reduce --gpu h100 --nodes 2 --bytes 64MiB --stepped
   made sweep "$source/scenarios/collectives.toml"
@@ -47,7 +54,7 @@ dense="--model llama2-70b --gpu h100 --nodes 4 --tensor 8 --pipeline 4 --global-
   made search --model llama2-7b --gpu h100 --nodes 1 --global-batch 16 --limit 8
   made search $small --fix plan.data=zero3 --fix plan.recompute=none --limit 4 --out "$work/plans"
   made search --out "$work/plans" --status
-  made design "$source/scenarios/design/llama3-70b-2t.toml" --limit 2
+  made design "$source/scenarios/design/llama3-70b-2t.toml" --time 3s
   made export $small --chakra "$work/traces"
   made replay "$work/traces" --gpu h100 --nodes 1
   made sweep "$source/scenarios/collectives.toml" --out "$work/points"
