@@ -106,6 +106,27 @@ std::string framework_by_default(const TomlValue& document) {
   return framework != nullptr && framework->where.starts_with(chosen) ? framework->where : "";
 }
 
+workloads::Software software_for(TableReader& table, const TomlValue* written,
+                                 const topology::GpuSpec& gpu, const Catalogue& catalogue) {
+  workloads::Software usual = catalogue.software(table);
+  if (table.text("version") || usual.nccl.empty() || !nccl_before(usual.nccl, gpu.nccl_since))
+    return usual;
+  std::string version, nccl = gpu.nccl_since;
+  for (const std::string& name : catalogue.names("software")) {
+    if (!name.starts_with(usual.framework)) continue;
+    TableReader entry(catalogue.entry("software", name, table.where()), "");
+    const auto its = entry.text("nccl");
+    if (entry.text("framework") != usual.framework || !its || nccl_before(*its, nccl)) continue;
+    version = entry.text("version").value_or("");
+    nccl = *its;
+  }
+  if (version.empty()) return usual;
+  TomlValue dated = written == nullptr ? toml_table(table.where()) : *written;
+  dated.set("version", toml_text(version, "the newest, older ones do not know the GPU"));
+  TableReader newest(dated, "software");
+  return catalogue.software(newest);
+}
+
 std::string default_nccl(const workloads::Software& software, const topology::GpuSpec& gpu) {
   const bool too_old = software.nccl.empty() || nccl_before(software.nccl, gpu.nccl_since);
   return too_old && !gpu.nccl_since.empty() ? gpu.nccl_since : software.nccl;

@@ -1,10 +1,11 @@
 // The software of a scenario that leaves it open: the framework that users of such a plan run, and
-// the NCCL that came with it. Knows documents and catalogue values, reads no file.
+// the version and NCCL that know its GPU. Knows documents and the catalogue.
 #pragma once
 
 #include <string>
 
 #include "sim/files/toml_table.hpp"
+#include "sim/scenario/catalogue.hpp"
 #include "topology/specs.hpp"
 #include "workloads/plan/software.hpp"
 
@@ -20,6 +21,11 @@ std::string framework_by_default(const TomlValue& document);
 
 /// Of [plan]: throws InputError on "fsdp", a framework's word for zero3 or zero2.
 void know_data_of_frameworks(TableReader& plan);
+
+/// What [software] says, `written` its table or null. Where it names no version, and the one that
+/// is taken came with an NCCL older than the GPU, the framework's newest.
+workloads::Software software_for(TableReader& table, const TomlValue* written,
+                                 const topology::GpuSpec& gpu, const Catalogue& catalogue);
 
 /// The NCCL of the framework's version, or the first that knows the GPU where that one is newer.
 std::string default_nccl(const workloads::Software& software, const topology::GpuSpec& gpu);

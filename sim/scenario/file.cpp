@@ -350,7 +350,8 @@ void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scen
   read_part(document, "batch", scenario, [&](auto& table) { read_batch(table, scenario); });
   read_part(document, "precision", scenario, [&](auto& table) { read_precision(table, scenario); });
   read_part(document, "software", scenario, [&](auto& table) {
-    scenario.software = catalogue.software(table);
+    scenario.software =
+        software_for(table, document.table("software"), scenario.node.gpu, catalogue);
     table.finish();
   });
   read_part(document, "run_goal", scenario, [&](auto& table) { read_run_goal(table, scenario); });

@@ -147,4 +147,19 @@ TEST_CASE("orders of torch's are run by what runs them, unless zero1 says otherw
   CHECK_THROWS_AS(framework("data = \"zero1\"\nschedule = \"zb_h1\"\n"), InputError);
 }
 
+TEST_CASE(
+    "a GPU that the usual version's NCCL does not know takes the newest, unless one is named") {
+  const auto version = [](const std::string& node, const std::string& software) {
+    const std::string model =
+        "[model]\nname = \"llama2-1b\"\n[cluster]\nnode = \"" + node +
+        "\"\n[batch]\nglobal = 32\nmicro_batch = 1\n[plan]\ndata = \"zero3\"\n";
+    return read_scenario(read_toml(model + software, "a.toml"), catalogue()).software.version;
+  };
+  CHECK(version("dgx-h100", "") == "2.3");
+  CHECK(version("dgx-b200", "") == "2.9");
+  CHECK(version("dgx-b200", "[software]\nframework = \"pytorch-fsdp2\"\n") == "2.9");
+  CHECK(version("dgx-b200", "[software]\nversion = \"2.3\"\nframework = \"pytorch-fsdp2\"\n") ==
+        "2.3");
+}
+
 }  // namespace stepcast::sim
