@@ -16,7 +16,7 @@ option(STEPCAST_COLD_OG "Compile rooms that read and print with -Og, whatever th
 # Rooms that no fuzzed reader enters.
 set(STEPCAST_NO_READERS
   "calibrate/(command|device|fit|host|reference|report|session)/"
-  "sim/(agent|command|form|goal|handout|pictures|told|why)/"
+  "sim/(agent|command|form|goal|handout|page|pictures|resident|told|why)/"
   "sim/launch/(argument_text|bridge_(config|recipe)|deepspeed_config|fsdp_config|job|launch|megatron_arguments)[.]"
   "sim/launch/(megatron_model|nemo_config|torchtitan_config|torchtitan_python|trl_config)[.]"
   "sim/chakra/(export|node_order|rank_lanes|rank_trace|replay|replay_system|trace_folder)[.]"
