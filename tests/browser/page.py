@@ -141,6 +141,43 @@ def check_forbidden(browser):
     print(f"{len(greyed)} choices are greyed, as '{greyed[0] if greyed else ''}'")
 
 
+def check_actions(browser, stepcast):
+    """Search, why, launch, report, a curve and a file of the user's."""
+    words = "--model llama3-8b --gpu h100 --gpus 8 --global-batch 16 --framework megatron-core"
+    told(browser, words)
+
+    def after(action, seconds=240):
+        drawn = browser.value("stepcast.drawn")
+        browser.value(action)
+        until(browser, f"stepcast.drawn > {drawn}", f"{action} does not end", seconds)
+        return browser.value("document.getElementById('more').innerText")
+
+    def click(selector):
+        return after(f"document.querySelector({json.dumps(selector)}).click()")
+
+    found = click("#best")
+    check("optimal among" in found, f"the search says {found[:300]}")
+    click("#more button")
+    taken = browser.value("stepcast.told.answer.step_time_s")
+    printed = json.loads(subprocess.run(
+        [stepcast, "search", *words.split(), "--top", "1", "--json", "--quiet"],
+        capture_output=True, text=True).stdout)
+    check(taken == printed["plans"][0]["step_time_s"],
+          f"the plan that was taken has {taken} s, the search's {printed['plans'][0]}")
+    for selector, said in (("#why", "critical path"), ("#launch", "torchrun"),
+                           ("#report", "report.html"), ("#sweep button", "Step time over gpus")):
+        text = click(selector)
+        check(said in text, f"{selector}: {text[:300]}")
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 2048,
+              "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
+              "num_key_value_heads": 8, "vocab_size": 128256, "hidden_act": "silu",
+              "tie_word_embeddings": True, "max_position_embeddings": 8192}
+    after(f"takeFile(new File([{json.dumps(json.dumps(config))}], 'config.json'))")
+    check(browser.value("stepcast.told.answer.step_time_s") != taken and
+          "/config.json" in browser.value("stepcast.words"), "a config.json is not taken")
+    print("search, why, launch files, report, curve and config.json answer")
+
+
 def check_look(browser):
     for width in (400, 1400):
         browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900,
@@ -229,6 +266,8 @@ def main():
             check_controls(browser)
             check_forbidden(browser)
             check_slider(browser, crowd)
+            check_actions(browser, stepcast)
+            told(browser, SCENARIOS[1])
             words = browser.value("stepcast.words.join(' ')")
             address = browser.value("location.href")
             navigate(browser, address)
