@@ -40,7 +40,7 @@ dense="--model llama2-70b --gpu h100 --nodes 4 --tensor 8 --pipeline 4 --global-
   made run $small --set run_goal.tokens=1B
   made run $small --set noise.kernel_sigma=0.02 --set failures.spares=2
   made run --model llama2-70b --gpu h100 --nodes 1 --data ddp --local-batch 1 # refused
-  made run --model mixtral-8x7b --gpu h100 --nodes 4 --expert 8 --framework megatron-core \
+  made run --model mixtral-8x7b --gpu h100 --nodes 4 --expert 8 --framework megatron-core --data zero1 \
     --local-batch 1
   written run --model no-such-model --gpu h100
   made collective all_reduce --gpu h100 --nodes 4 --bytes 1GiB --explain
