@@ -79,6 +79,7 @@ case " \$* " in
     "$program" "\$@" >"\$said"
     code=\$?
     cat "\$said"
+    [ \$code -lt 128 ] || rm -f "\$said" # it was ended half way
     exit \$code ;;
 esac
 exec "$program" "\$@"
