@@ -9,7 +9,7 @@
 #include "sim/page/page_file.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
-#include "sim/told/written_page.hpp"
+#include "sim/told/told.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -335,10 +335,10 @@ void visit_run(RunOptions& run, Visitor&& visit) {
              "probability to fit below which a plan is refused: 0.02 unasked, 0.5 in a search",
              "refuse-below", "SHARE"},
             run.refuse_below);
-  visit.may({"fits",
-             "probability to fit from which a search puts plans in their order: 0.9 unasked",
-             "fits", "SHARE"},
-            run.fits);
+  visit.may(
+      {"fits", "probability to fit from which a search puts plans in their order: 0.9 unasked",
+       "fits", "SHARE"},
+      run.fits);
   visit.may({"no_limit", "go on with more micro-batches, calls or points than the budget allows",
              "no-limit"},
             run.no_limit);

@@ -378,6 +378,7 @@ SearchResult search_plans(const SearchSpace& space, const SearchMachine& machine
     out.found.push_back(*std::move(out.risky.fastest));
     out.risky.fastest.reset();
     --out.risky.simulated;
+    --out.risky.plans;
   }
   out.risky.taken = true;
   return out;

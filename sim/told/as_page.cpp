@@ -10,7 +10,6 @@
 #include "sim/files/whole_file.hpp"
 #include "sim/told/page_style.hpp"
 #include "sim/told/told.hpp"
-#include "sim/told/written_page.hpp"
 
 namespace stepcast::sim {
 namespace {

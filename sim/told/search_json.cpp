@@ -125,6 +125,8 @@ Form<In<RiskyPlans>> risky_form() {
   using R = const In<RiskyPlans>&;
   return Form<In<RiskyPlans>>("risky_plans")
       .has("plans", "Of those that were looked at.", [](R r) { return r.of.plans; })
+      .has("not_simulated", "Of them: slower than others for sure.",
+           [](R r) { return r.of.plans - r.of.simulated; })
       .has("taken", "Nothing is likelier to fit: they are what was found.",
            [](R r) { return r.of.taken; })
       .object("fastest", "Of them; the first plan may be faster.", risky_plan_form(), [](R r) {

@@ -120,9 +120,11 @@ std::string as_page(const Told& page);
 /// Every chart of the page in its order: "step_parts.svg" and its content.
 std::vector<std::pair<std::string, std::string>> chart_files(const Told& page);
 
-/// Over no file that is there, but an earlier page of ours. Throws InputError where there is
-/// another, OutputError.
+/// Over no file that is there, but an earlier page of ours: one that names stepcast as its
+/// generator among its first lines. Throws InputError where there is another, OutputError.
 void write_page(const std::string& path, const Told& page);
+/// The same of a page that is HTML already.
+void write_html(const std::string& path, std::string_view html);
 
 /// The charts as files of a folder, over no file but SVG of ours. Throws as write_page().
 void write_charts(const std::string& folder, const Told& page);

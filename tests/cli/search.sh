@@ -39,7 +39,8 @@ expect 0 "$stepcast" search $small --json
 best=$(field step_time_s)
 [ "$(field proven)" = true ] || fail "not proven"
 legal=$(field legal)
-sum=$(($(field do_not_fit) + $(field left_out) + $(field cannot_be_launched) + $(field simulated)))
+sum=$(($(field do_not_fit) + $(field left_out) + $(field cannot_be_launched) + $(field simulated) +
+  $(field not_simulated)))
 [ "$sum" -eq "$legal" ] || fail "$sum of $legal plans are told of"
 expect 0 "$stepcast" search $small --out "$work/out"
 for file in search.json search.txt plans.svg best.toml fsdp.json; do
