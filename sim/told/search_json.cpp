@@ -201,11 +201,6 @@ Form<SearchAnswer> made_search_form() {
            })
       .has("fits", "Probability to fit from which plans are put in order.",
            [](A a) { return a.space.bases().front().run.fits; })
-      .object("risky", "Plans that more likely fit than not, and less likely than that.",
-              risky_form(),
-              [](A a) {
-                return std::optional(In<RiskyPlans>{a, a.result.risky});
-              })
       .list(
           "not_legal", "Combinations of knobs that are no plan, by rule.", rule_form(),
           [](A a) -> const auto& { return a.result.by_rule; })
@@ -213,6 +208,11 @@ Form<SearchAnswer> made_search_form() {
             [](A a) { return all_in(a, a.result.found); })
       .list("misses", "Of the plans that do not fit those that lack least.", miss_form(),
             [](A a) { return all_in(a, a.result.misses); })
+      .object("risky", "Plans that more likely fit than not, and less likely than that.",
+              risky_form(),
+              [](A a) {
+                return std::optional(In<RiskyPlans>{a, a.result.risky});
+              })
       .object("own", "The scenario's own plan beside the best.", own_form(), [](A a) {
         return a.own ? std::optional(In<OwnPlan>{a, *a.own}) : std::nullopt;
       });
