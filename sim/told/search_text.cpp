@@ -319,7 +319,7 @@ std::string search_text(const SearchAnswer& a, const std::string& table) {
   if (a.result.within(a.options.near) > 1)
     out +=
         fmt::format("=: within {} of the first, a tie as forecasts go\n", percent(a.options.near));
-  if (a.order && a.options.objective != Objective::energy)
+  if (table.find("P(best)") != std::string::npos)
     out += "P(best): that it is the fastest of these that fit when measured\n";
   return a.own ? out + "\n" + own_text(a) : out;
 }

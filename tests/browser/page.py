@@ -1,7 +1,7 @@
 """stepcast.html in a browser: python3 page.py CHROMIUM STEPCAST PAGE [FOLDER_FOR_PICTURES]"""
 import base64, json, os, shlex, statistics, subprocess, sys, tempfile, time, urllib.parse
 
-from read_page import CONTROLS, FOCUS, Browser, check, check_contrast, problems
+from read_page import CONTROLS, Browser, check, check_contrast, problems, reached_by_tab
 
 # Dense models and experts, three precisions, long sequences, refusals of rules and of memory.
 SCENARIOS = """
@@ -192,16 +192,7 @@ def check_look(browser):
             check(node.get("name", {}).get("value", "").strip(),
                   f"a {node['role']['value']} has no name: {node.get('properties')}")
     controls = browser.value(CONTROLS.replace("a[href],", "a[href],input,select,textarea,"))
-    browser.value("document.activeElement.blur()")
-    reached = set()
-    for _ in range(controls + 5):
-        for kind in ("rawKeyDown", "keyUp"):
-            browser.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab",
-                         windowsVirtualKeyCode=9)
-        control, outlined = browser.value(FOCUS)
-        if control is not None:
-            check(outlined, f"control {control} is focused unseen")
-            reached.add(control)
+    reached = reached_by_tab(browser, "stepcast.html", controls)
     enabled = browser.value("[...document.querySelectorAll('[data-control]')]"
                             ".filter(e => !e.disabled).length")
     check(len(reached) == enabled, f"Tab reaches {len(reached)} of {enabled} controls")

@@ -228,8 +228,8 @@ def check_names(browser, path):
     return pictures
 
 
-def check_tab(browser, path):
-    controls = browser.value(CONTROLS)
+def reached_by_tab(browser, path, controls):
+    """Of so many, counted as CONTROLS does, those that Tab reaches, each of them outlined."""
     browser.value("document.activeElement.blur()")
     reached = set()
     for _ in range(controls + 5):
@@ -240,6 +240,12 @@ def check_tab(browser, path):
         if control is not None:
             check(outlined, f"{path}: control {control} is focused unseen")
             reached.add(control)
+    return reached
+
+
+def check_tab(browser, path):
+    controls = browser.value(CONTROLS)
+    reached = reached_by_tab(browser, path, controls)
     check(len(reached) == controls, f"{path}: Tab reaches {len(reached)} of {controls} controls")
     return controls
 
