@@ -6,6 +6,8 @@ set -u
 program=$1/stepcast
 # shellcheck source=tests/cli/shared/expect.sh
 . "$2/tests/cli/shared/expect.sh"
+# shellcheck source=tests/cli/shared/patience.sh
+. "$2/tests/cli/shared/patience.sh"
 mkdir "$work/answers"
 
 call() { # ID TOOL ARGUMENTS
@@ -74,27 +76,24 @@ mkfifo "$work/in"
 "$program" mcp <"$work/in" >"$work/out" 2>"$work/errors" &
 server=$!
 exec 3>"$work/in"
+has_answers() { [ "$(wc -l <"$work/out")" -ge "$1" ]; }
 answers() { # COUNT: waits until so many lines have come
-  tries=0
-  while [ "$(wc -l <"$work/out")" -lt "$1" ]; do
-    tries=$((tries + 1))
-    [ $tries -lt 1200 ] || { echo "only $(wc -l <"$work/out") of $1 answers"; return 1; }
-    sleep 0.1
-  done
+  wait_until has_answers "$1" || { echo "only $(wc -l <"$work/out") of $1 answers"; return 1; }
 }
 resident() { awk '/VmRSS/ { print $2 }' "/proc/$server/status"; }
 
 # A search of minutes, cancelled: no answer, its process is gone, the next call is answered.
-call 7 search '{"model":"llama2-70b","gpu":"h100","nodes":64,"global-batch":1024,"all":true}' >&3
-sleep 1
 children() { cat "/proc/$server/task/$server/children" 2>/dev/null; }
-[ -n "$(children)" ] || { echo "the search does not run"; failures=$((failures + 1)); }
+runs() { [ -n "$(children)" ]; }
+rests() { [ -z "$(children)" ]; }
+call 7 search '{"model":"llama2-70b","gpu":"h100","nodes":64,"global-batch":1024,"all":true}' >&3
+wait_until runs || { echo "the search does not run"; failures=$((failures + 1)); }
 printf '{"jsonrpc":"2.0","id":8,"method":"ping"}\n' >&3
 answers 1 || failures=$((failures + 1))
 printf '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}\n' >&3
 call 9 explain '{"words":["mfu"]}' >&3
 answers 2 || failures=$((failures + 1))
-[ -z "$(children)" ] || { echo "the cancelled search still runs"; failures=$((failures + 1)); }
+wait_until rests || { echo "the cancelled search still runs"; failures=$((failures + 1)); }
 grep -q '"id":7' "$work/out" && { echo "a cancelled call is answered"; failures=$((failures + 1)); }
 
 # Many calls: bad ones, pings and real ones. Nothing may stay of a call.
