@@ -22,6 +22,7 @@
 #include "sim/compare/side.hpp"
 #include "sim/design/goal.hpp"
 #include "sim/design/parts.hpp"
+#include "sim/design/terms.hpp"
 #include "sim/files/csv.hpp"
 #include "sim/files/gzip.hpp"
 #include "sim/files/toml_value.hpp"
@@ -160,6 +161,7 @@ void read_lists(Bytes bytes) {
   each([&] { sim::listed_rent(catalogue(), file.path(), "h100-sxm5-80gb", "fuzz"); });
   each([&] { sim::listed_capex(catalogue(), file.path(), "h100-sxm5-80gb", "fuzz"); });
   each([&] { sim::read_parts(catalogue(), file.path(), "fuzz"); });
+  each([&] { sim::read_quotes(catalogue(), file.path(), "fuzz"); });
   each([&] { sim::read_failure_rates(sim::read_toml_file(file.path()), catalogue()); });
 }
 

@@ -102,7 +102,7 @@ std::vector<std::string> design_warnings(const DesignTold& told) {
   for (const AimAnswer& one : told.answer.answers) {
     if (!one.choice) continue;
     const Offer& offer = told.machines.offers[one.choice->offer];
-    const Scenario s = priced(one.choice->report.scenario, offer.way, told.parts, {});
+    const Scenario s = priced(one.choice->report.scenario, offer.terms, told.parts, {});
     std::vector<std::string> here = without_effect(s);
     for (const std::string& warning : goal_warnings(s, today())) here.push_back(warning);
     if (first)
@@ -122,7 +122,7 @@ NamedTexts design_files(const DesignTold& told, const std::string& text) {
   for (const AimAnswer& one : told.answer.answers) {
     if (!one.choice) continue;
     const Offer& offer = told.machines.offers[one.choice->offer];
-    const Scenario s = priced(one.choice->report.scenario, offer.way, told.parts, {});
+    const Scenario s = priced(one.choice->report.scenario, offer.terms, told.parts, {});
     files.emplace_back(word_of(one.aim) + ".toml", write_toml(resolved_document(s)));
   }
   return files;
@@ -158,14 +158,14 @@ int answer_design(const PlansRequest& request, const Arguments& arguments,
   ProgressLine line("stepcast: ", ProgressLine::style_for(arguments.has("quiet")));
   std::size_t searched = 0;
   const PlanFinder find = [&, inner = plan_finder(goal, machines, session, options, stop)](
-                              const Machine& machine, double above_s) {
+                              const Machine& machine, double above_s, Search how) {
     const auto now = ProgressLine::Clock::now();
     if (line.due(now))
       line.show(std::to_string(searched) + " machines searched; " + name_of(machine.scenario), now);
     if (kept.shard().is_part() && !kept.shard().has(index_in(machines, machine)))
       return FastestPlan{.open = true};  // another shard's
     ++searched;
-    return inner(machine, above_s);
+    return inner(machine, above_s, how);
   };
   Designer designer(machines, parts, peak_rules(goal, machines), find, stop);
   const DesignAnswer answer = study_design(

@@ -20,17 +20,6 @@ constexpr double design_rounding = 1e-9;
 
 bool within(double value, double limit) { return value <= limit * (1 + design_rounding); }
 
-DesignOutcome outcome_from(const Scenario& s, const StepFigures& figures, const Band& goodput,
-                           Watts gpu) {
-  DesignOutcome out;
-  out.run = whole_run(s, figures, goodput);
-  out.days = out.run.days.value;
-  out.usd = out.run.dollars ? out.run.dollars->value : infinite;
-  out.mwh = out.run.megawatt_hours.value;
-  out.watts = power_at_work(s, gpu).total().value * s.site.pue;
-  return out;
-}
-
 /// Of equals the cheaper one.
 bool better(const DesignOutcome& a, const DesignOutcome& b, Aim aim) {
   return std::pair(a.of(aim), a.usd) < std::pair(b.of(aim), b.usd);
@@ -81,8 +70,9 @@ Designer::Designer(const Machines& machines, const PartList& parts, const PeakRu
   for (std::size_t m = 0; m < known_.size(); ++m) known_[m].at_least_s = peak_s_[m];
   for (const Offer& offer : machines.offers) {
     const Scenario& s = machines.all[offer.machine].scenario;
-    const Bill bill = bill_of(s, parts, {}, s.node.gpu.idle);
-    statics_.push_back({bill.racks, offer.way == Tenure::own ? bill.capital().value : 0});
+    const Bill bill = bill_of(s, parts_for(s, offer.terms, parts), {}, s.node.gpu.idle);
+    const bool own = offer.terms.way.tenure == Tenure::own;
+    statics_.push_back({bill.racks, own ? bill.capital().value : 0});
   }
 }
 
@@ -90,40 +80,61 @@ const Machine& Designer::machine_of_offer(std::size_t offer) const {
   return machines_.all[machines_.offers[offer].machine];
 }
 
-DesignOutcome Designer::bound_of(const Scenario& s, std::size_t machine, double step_s) const {
+DesignOutcome Designer::outcome_from(const Scenario& s, const Offer& offer,
+                                     const StepFigures& figures, const Band& goodput,
+                                     Watts gpu) const {
+  DesignOutcome out;
+  out.run = whole_run(s, figures, goodput);
+  const auto gpus = static_cast<double>(s.gpus);
+  const Band capital{s.cost.capex_low.value * gpus, s.cost.capex.value * gpus,
+                     s.cost.capex_high.value * gpus};
+  if (auto cash = cash_of(s, offer.terms, machines_.accounting, out.run, capital)) {
+    out.cash = *std::move(cash);
+    out.money = budget_money(out.cash, machines_.accounting);
+  }
+  out.days = out.run.days.value;
+  out.usd = out.run.dollars ? out.money.value : infinite;
+  out.mwh = out.run.megawatt_hours.value;
+  out.watts = power_at_work(s, gpu).total().value * s.site.pue;
+  return out;
+}
+
+DesignOutcome Designer::bound_of(const Scenario& s, const Offer& offer, double step_s) const {
   const topology::GpuSpec& gpu = s.node.gpu;
   const Watts idle = gpu.idle + context_power(gpu);
-  const double tensor = std::min(1.0, peak_s_[machine] / step_s);
+  const double tensor = std::min(1.0, peak_s_[offer.machine] / step_s);
   const StepFigures figures{.tokens = static_cast<double>(s.global_batch * s.batch.sequence),
                             .step_s = step_s,
                             .gpu = mean_power(gpu, {.tensor = tensor}),
                             .idle_gpu = idle};
   const double goodput = s.failures.on ? 1 : s.goal.goodput;
-  return outcome_from(s, figures, {goodput, goodput, goodput}, idle);
+  return outcome_from(s, offer, figures, {goodput, goodput, goodput}, idle);
 }
 
 DesignOutcome Designer::bound(std::size_t offer, double step_s, const PriceFactors& factors) const {
   const Offer& of = machines_.offers[offer];
-  return bound_of(priced(machines_.all[of.machine].scenario, of.way, parts_, factors), of.machine,
+  return bound_of(priced(machines_.all[of.machine].scenario, of.terms, parts_, factors), of,
                   step_s);
 }
 
 DesignOutcome Designer::outcome(std::size_t offer, const StepReport& report,
                                 const PriceFactors& factors) const {
-  const Scenario s = priced(report.scenario, machines_.offers[offer].way, parts_, factors);
+  const Offer& of = machines_.offers[offer];
+  const Scenario s = priced(report.scenario, of.terms, parts_, factors);
   StepReport with = report;
   with.scenario = s;
-  return outcome_from(s, figures_of(with), goodput_band(report), report.power_per_gpu);
+  return outcome_from(s, of, figures_of(with), goodput_band(report), report.power_per_gpu);
 }
 
 std::int64_t Designer::racks(std::size_t offer) const { return statics_[offer].racks; }
 
 Bill Designer::bill(std::size_t offer, Watts gpu, const PriceFactors& factors) const {
-  return bill_of(machine_of_offer(offer).scenario, parts_, factors, gpu);
+  const Scenario& s = machine_of_offer(offer).scenario;
+  return bill_of(s, parts_for(s, machines_.offers[offer].terms, parts_), factors, gpu);
 }
 
 std::optional<Fate> Designer::static_fate(std::size_t offer, const DesignLimits& limits) const {
-  if (limits.only && machines_.offers[offer].way != *limits.only) return Fate::way;
+  if (limits.only && machines_.offers[offer].terms.way != *limits.only) return Fate::way;
   if (!within(static_cast<double>(statics_[offer].racks), limits.racks)) return Fate::racks;
   if (!within(statics_[offer].capital, limits.capital)) return Fate::capital;
   if (limits.watts < DesignLimits::none && !within(bound(offer, 1).watts, limits.watts))
@@ -138,13 +149,14 @@ double Designer::longest_step(std::size_t offer, Aim aim, const DesignLimits& li
   constexpr int halvings = 50;
   constexpr double long_s = 1e12;  // tensor cores idle
   const Offer& of = machines_.offers[offer];
-  const Scenario s = priced(machines_.all[of.machine].scenario, of.way, parts_, factors);
-  const DesignOutcome idle = bound_of(s, of.machine, long_s);
-  double high =
-      long_s * std::min({limits.days / idle.days, limits.usd / idle.usd, value / idle.of(aim)});
+  constexpr double rounded_up = 1.001;  // a last contract's term that is not used up
+  const Scenario s = priced(machines_.all[of.machine].scenario, of.terms, parts_, factors);
+  const DesignOutcome idle = bound_of(s, of, long_s);
+  double high = long_s * rounded_up *
+                std::min({limits.days / idle.days, limits.usd / idle.usd, value / idle.of(aim)});
   if (!std::isfinite(high) || high == 0) return high;
   const auto good = [&](double step_s) {
-    const DesignOutcome o = bound_of(s, of.machine, step_s);
+    const DesignOutcome o = bound_of(s, of, step_s);
     return o.days <= limits.days && o.usd <= limits.usd && o.of(aim) <= value;
   };
   if (good(high)) return high;
@@ -156,9 +168,9 @@ double Designer::longest_step(std::size_t offer, Aim aim, const DesignLimits& li
   return high;
 }
 
-void Designer::ask(std::size_t machine, double above_s) {
+void Designer::ask(std::size_t machine, double above_s, Search how) {
   Known& known = known_[machine];
-  FastestPlan plan = find_(machines_.all[machine], above_s);
+  FastestPlan plan = find_(machines_.all[machine], above_s, how);
   simulated_ += plan.simulated;
   searched_ += known.asked ? 0 : 1;
   known.asked = true;
@@ -167,11 +179,51 @@ void Designer::ask(std::size_t machine, double above_s) {
   known.too_large = plan.too_large;
   if (plan.open) {
     known.at_least_s = std::max(known.at_least_s, plan.open_s);
+    const bool faster =
+        plan.report && (!known.so_far || plan.report->step_time < known.so_far->report->step_time);
+    if (faster) known.so_far = std::move(plan);
     return;
   }
   known.at_least_s =
       plan.report ? seconds(plan.report->step_time) : std::max(known.at_least_s, plan.at_least_s);
   if (plan.report) known.plan = std::move(plan);
+}
+
+void Designer::scout(Aim aim, const DesignLimits& limits) {
+  constexpr double guessed_share = 0.4;  // of the peak: the order of a glance, no answer
+  constexpr std::size_t most_glances = 6;
+  struct Guessed {
+    double value;
+    std::size_t offer;
+  };
+  std::vector<Guessed> queue;
+  for (std::size_t i = 0; i < machines_.offers.size(); ++i) {
+    if (static_fate(i, limits)) continue;
+    const double at_least = known_[machines_.offers[i].machine].at_least_s;
+    if (at_least == infinite) continue;
+    const DesignOutcome guess = bound(i, at_least / guessed_share);
+    if (keeps_to(guess, limits)) queue.push_back({guess.of(aim), i});
+  }
+  std::ranges::sort(queue, [](const Guessed& a, const Guessed& b) {
+    return std::tie(a.value, a.offer) < std::tie(b.value, b.offer);
+  });
+  std::size_t glances = 0;
+  for (const Guessed& one : queue) {
+    const Known& known = known_[machines_.offers[one.offer].machine];
+    if (known.asked) continue;
+    const auto best = best_known(aim, limits, {});
+    if (best && bound(one.offer, known.at_least_s).of(aim) >= best->outcome.of(aim)) continue;
+    if (stop_ || glances++ == most_glances) return;
+    ask(machines_.offers[one.offer].machine, infinite, Search::glance);
+  }
+}
+
+std::optional<DesignChoice> Designer::best_known(Aim aim, const DesignLimits& limits,
+                                                 const PriceFactors& factors) const {
+  std::optional<DesignChoice> out;
+  for (DesignChoice& one : known(limits, factors))
+    if (!out || better(one.outcome, out->outcome, aim)) out = std::move(one);
+  return out;
 }
 
 std::optional<DesignChoice> Designer::best(Aim aim, const DesignLimits& limits,
@@ -190,7 +242,7 @@ std::optional<DesignChoice> Designer::best(Aim aim, const DesignLimits& limits,
   std::ranges::sort(queue, [](const Queued& a, const Queued& b) {
     return std::tie(a.bound, a.offer) < std::tie(b.bound, b.offer);
   });
-  std::optional<DesignChoice> out;
+  std::optional<DesignChoice> out = best_known(aim, limits, factors);
   open_ = 0;
   least_open_ = infinite;
   for (const Queued& one : queue) {
@@ -199,15 +251,15 @@ std::optional<DesignChoice> Designer::best(Aim aim, const DesignLimits& limits,
     const double longest = longest_step(one.offer, aim, limits, value, factors);
     // Learned since, of its other offers as well.
     if (!within(known_[machine].at_least_s, longest)) continue;
-    if (!known_[machine].plan && !stop_) ask(machine, longest);
+    if (!known_[machine].plan && !stop_) ask(machine, longest, Search::whole);
     if (!known_[machine].plan) {
       if (!within(known_[machine].at_least_s, longest)) continue;
       ++open_;
       least_open_ =
           std::min(least_open_, bound(one.offer, known_[machine].at_least_s, factors).of(aim));
-      continue;
+      if (known_[machine].any() == nullptr) continue;
     }
-    const FastestPlan& plan = *known_[machine].plan;
+    const FastestPlan& plan = *known_[machine].any();
     const DesignOutcome outcome = this->outcome(one.offer, *plan.report, factors);
     if (!keeps_to(outcome, limits) || (out && !better(outcome, out->outcome, aim))) continue;
     out = DesignChoice{one.offer, *plan.report, outcome, plan.plan};
@@ -219,11 +271,10 @@ std::vector<DesignChoice> Designer::known(const DesignLimits& limits,
                                           const PriceFactors& factors) const {
   std::vector<DesignChoice> out;
   for (std::size_t i = 0; i < machines_.offers.size(); ++i) {
-    const Known& known = known_[machines_.offers[i].machine];
-    if (!known.plan || static_fate(i, limits)) continue;
-    const DesignOutcome outcome = this->outcome(i, *known.plan->report, factors);
-    if (keeps_to(outcome, limits))
-      out.push_back({i, *known.plan->report, outcome, known.plan->plan});
+    const FastestPlan* plan = known_[machines_.offers[i].machine].any();
+    if (plan == nullptr || static_fate(i, limits)) continue;
+    const DesignOutcome outcome = this->outcome(i, *plan->report, factors);
+    if (keeps_to(outcome, limits)) out.push_back({i, *plan->report, outcome, plan->plan});
   }
   return out;
 }

@@ -22,7 +22,7 @@ std::string word_of(Aim);
 
 /// What a search over a machine's plans says.
 struct FastestPlan {
-  std::optional<StepReport> report{};  // of the fastest plan
+  std::optional<StepReport> report{};  // of the fastest plan, or of those found so far
   /// Without a report: every plan takes longer; infinite: none is legal and fits.
   double at_least_s = 0;
   bool open = false;  // ended early: there may be a faster one, none faster than open_s
@@ -31,14 +31,18 @@ struct FastestPlan {
   std::string plan{};  // its knobs in words
 };
 
-/// Searches a machine's plans; those that cannot take less than `above_s` may be left out. With
-/// [failures] the report has its goodput.
-using PlanFinder = std::function<FastestPlan(const Machine&, double above_s)>;
+enum class Search : std::uint8_t { glance, whole };
+
+/// Searches a machine's plans; those that cannot take less than `above_s` may be left out. A glance
+/// is content with a good plan. With [failures] the report has its goodput.
+using PlanFinder = std::function<FastestPlan(const Machine&, double above_s, Search)>;
 
 /// What a run comes to on an offer.
 struct DesignOutcome {
   WholeRun run;
-  double days = 0, usd = 0, mwh = 0, watts = 0;  // watts: at the meter while it trains
+  Cash cash;
+  Band money{};                                  // USD that a budget counts
+  double days = 0, usd = 0, mwh = 0, watts = 0;  // usd: of `money`; watts: at the meter, training
   double of(Aim) const;
 };
 
@@ -74,9 +78,12 @@ class Designer {
   Designer(const Machines&, const PartList&, const PeakRules&, PlanFinder,
            const std::atomic<bool>& stop);
 
+  /// Glances at a few machines that may be the best: best() begins with what is known, and has
+  /// something to say when it is ended early.
+  void scout(Aim, const DesignLimits&);
   /// The best offer within the limits; none: no offer is.
   std::optional<DesignChoice> best(Aim, const DesignLimits&, const PriceFactors& = {});
-  /// Every offer that is known to keep to the limits.
+  /// Every offer that is known to keep to the limits, each with the fastest plan so far.
   std::vector<DesignChoice> known(const DesignLimits&, const PriceFactors& = {}) const;
   /// After best(): nothing that was left open can be better than its answer.
   bool proven() const { return open_ == 0; }
@@ -95,13 +102,16 @@ class Designer {
   /// Of the fastest plan.
   DesignOutcome outcome(std::size_t offer, const StepReport&, const PriceFactors& = {}) const;
   std::int64_t racks(std::size_t offer) const;
+  /// With a quote's price, where the offer is that.
   Bill bill(std::size_t offer, Watts gpu, const PriceFactors& = {}) const;
 
  private:
   struct Known {
     double at_least_s = 0;  // of its fastest plan
     std::optional<FastestPlan> plan{};
+    std::optional<FastestPlan> so_far{};  // a plan that may not be the fastest
     bool asked = false;
+    const FastestPlan* any() const { return plan ? &*plan : so_far ? &*so_far : nullptr; }
     bool open = false;  // its search ended early
     std::size_t legal = 0, too_large = 0;
   };
@@ -110,11 +120,14 @@ class Designer {
     double capital = 0;
   };
   std::optional<Fate> static_fate(std::size_t offer, const DesignLimits&) const;
-  DesignOutcome bound_of(const Scenario& priced, std::size_t machine, double step_s) const;
+  DesignOutcome outcome_from(const Scenario& priced, const Offer&, const StepFigures&,
+                             const Band& goodput, Watts gpu) const;
+  DesignOutcome bound_of(const Scenario& priced, const Offer&, double step_s) const;
   /// The longest step with which it keeps to the limits and reaches `value`.
   double longest_step(std::size_t offer, Aim, const DesignLimits&, double value,
                       const PriceFactors&) const;
-  void ask(std::size_t machine, double above_s);
+  void ask(std::size_t machine, double above_s, Search);
+  std::optional<DesignChoice> best_known(Aim, const DesignLimits&, const PriceFactors&) const;
   const Machine& machine_of_offer(std::size_t offer) const;
 
   const Machines& machines_;

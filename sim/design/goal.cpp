@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* usual_fabrics[] = {"rail-optimized", "rail-only", "fat-tree"};
 constexpr double usual_oversubscription[] = {1, 2, 4};
+constexpr Tenure all_ways[] = {Tenure::rent, Tenure::contract, Tenure::own};
 
 /// A value or a list of values.
 std::vector<TomlValue> list_of(TableReader& table, const char* key) {
@@ -51,10 +52,12 @@ std::vector<Tenure> ways_of(TableReader& table) {
   std::vector<Tenure> out;
   for (const TomlValue& one : list_of(table, "ways")) {
     const std::string word = one.text() == nullptr ? "" : *one.text();
-    if (word != "rent" && word != "own")
+    const auto named = [&](Tenure way) { return word == word_of(way); };
+    const auto found = std::ranges::find_if(all_ways, named);
+    if (found == std::end(all_ways))
       table.fail("ways", "'" + word + "' in 'ways' is no way to come by a machine",
-                 "\"rent\" or \"own\"");
-    out.push_back(word == "rent" ? Tenure::rent : Tenure::own);
+                 "\"rent\", \"contract\" or \"own\"");
+    out.push_back(*found);
   }
   return out;
 }
@@ -69,6 +72,25 @@ DesignLimits limits_of(TableReader& table) {
   if (const auto power = table.quantity<Watts>("power", Range::not_negative))
     out.watts = power->value;
   if (const auto racks = table.integer("racks", 0)) out.racks = static_cast<double>(*racks);
+  return out;
+}
+
+Accounting accounting_of(TableReader& table) {
+  Accounting out;
+  const std::string counts = table.text("budget_counts").value_or("cash");
+  if (counts != "cash" && counts != "payback")
+    table.fail("budget_counts", "'" + counts + "' in 'budget_counts' is no kind of money",
+               "\"cash\": all that is paid, \"payback\": the run's share of it");
+  out.payback = counts == "payback";
+  const auto a_month = [&](const char* key) {
+    const auto usd = table.quantity<Usd>(key, Range::not_negative);
+    return usd ? usd->value : 0;
+  };
+  out.storage = a_month("storage");
+  out.staff = a_month("staff");
+  out.spares = table.number("spares").value_or(0);
+  if (out.spares < 0 || out.spares > 1)
+    table.fail("spares", table.label("spares") + " is no share", "0.03: three nodes in a hundred");
   return out;
 }
 
@@ -99,8 +121,6 @@ void check_document(const TomlValue& document) {
 
 }  // namespace
 
-std::string word_of(Tenure way) { return way == Tenure::rent ? "rent" : "own"; }
-
 DesignGoal read_design_goal(TomlValue document) {
   const TomlValue* design = document.find("design");
   if (design == nullptr || design->table() == nullptr)
@@ -126,7 +146,9 @@ DesignGoal read_design_goal(TomlValue document) {
     table.fail("most_gpus", "both 'sizes' and 'most_gpus' in [design]", "give one of the two");
   out.most_gpus = most.value_or(out.most_gpus);
   out.ways = ways_of(table);
-  if (out.ways.empty()) out.ways = {Tenure::rent, Tenure::own};
+  if (out.ways.empty()) out.ways.assign(std::begin(all_ways), std::end(all_ways));
+  out.accounting = accounting_of(table);
+  out.quotes = table.text("quotes").value_or("");
   out.parts = table.text("parts").value_or("bought-2024");
   if (std::ranges::find(out.ways, Tenure::own) == out.ways.end() &&
       out.limits.capital < DesignLimits::none)

@@ -8,24 +8,21 @@
 #include <string>
 #include <vector>
 
+#include "sim/design/terms.hpp"
 #include "sim/files/toml_value.hpp"
 #include "sim/scenario/catalogue.hpp"
 
 namespace stepcast::sim {
 
-/// How a machine is come by.
-enum class Tenure : std::uint8_t { rent, own };
-std::string word_of(Tenure);
-
 /// What a design must keep to; infinite: no limit.
 struct DesignLimits {
   static constexpr double none = std::numeric_limits<double>::infinity();
   double days = none;     // until the tokens are trained
-  double usd = none;      // of the run
+  double usd = none;      // of the run, as `accounting` of the goal counts them
   double capital = none;  // USD of the bill, where it is bought
   double watts = none;    // at the building's meter, while it trains
   double racks = none;
-  std::optional<Tenure> only{};  // come by in this way alone
+  std::optional<Way> only{};  // come by in this way alone
 };
 
 struct DesignGoal {
@@ -38,6 +35,8 @@ struct DesignGoal {
   std::vector<std::int64_t> nics;        // of a node; empty: as it has
   std::vector<std::int64_t> sizes;       // nodes; empty: what the fabric's units and powers give
   std::vector<Tenure> ways;
+  Accounting accounting;
+  std::string quotes;             // a file of offers of one's own; empty: none
   std::int64_t most_gpus = 4096;  // of the sizes that are not said
   std::string parts;              // list of parts/ that bills are priced by
 };

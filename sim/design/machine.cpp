@@ -54,7 +54,11 @@ void put_on(Scenario& s, const Scenario& machine) {
 
 class MachineMaker {
  public:
-  MachineMaker(const DesignGoal& goal, const PartList& parts) : goal_(goal), parts_(parts) {}
+  MachineMaker(const DesignGoal& goal, const Catalogue& catalogue, const PartList& parts)
+      : goal_(goal), catalogue_(catalogue), parts_(parts) {
+    out_.accounting = goal.accounting;
+    if (!goal.quotes.empty()) quotes_ = read_quotes(catalogue, goal.quotes, goal.document.where);
+  }
 
   void add_kind(std::vector<Scenario> bases, bool first_fabric) {
     const std::size_t kind = out_.bases.size();
@@ -93,31 +97,63 @@ class MachineMaker {
   }
 
   void add_offers(const Scenario& s, std::size_t kind, bool to_rent) {
-    std::vector<Tenure> ways;
+    std::vector<Terms> all;
     for (const Tenure way : goal_.ways) {
-      if (way == Tenure::rent && !to_rent) continue;  // the fabric is the owner's choice
+      if (way != Tenure::own && !to_rent) continue;  // the fabric is the owner's choice
       if (way == Tenure::own && s.nodes == 1 && !to_rent) continue;  // one node has none
-      const std::string why = unpriced(s, way);
-      if (why.empty())
-        ways.push_back(way);
-      else
-        out_.none.push_back({name_of(s) + ", " + word_of(way), why});
+      const auto listed = terms_of(s, way);
+      if (listed.empty() && way == Tenure::rent)
+        out_.none.push_back({name_of(s) + ", rent", "no list has a rent of " + s.node.gpu.name});
+      for (const Terms& terms : listed) {
+        const std::string why = unpriced(s, terms);
+        if (why.empty())
+          all.push_back(terms);
+        else
+          out_.none.push_back({name_of(s) + ", " + words_of(terms.way), why});
+      }
     }
-    if (ways.empty()) return;
-    for (const Tenure way : ways) out_.offers.push_back({out_.all.size(), way});
+    if (all.empty()) return;
+    for (const Terms& terms : all) out_.offers.push_back({out_.all.size(), terms});
     out_.all.push_back({s, kind});
   }
 
-  std::string unpriced(const Scenario& s, Tenure way) const {
-    if (way == Tenure::rent)
-      return s.cost.price.value > 0 ? "" : "no list has a rent of " + s.node.gpu.name;
-    const auto items = bill_of(s, parts_, {}, s.node.gpu.idle).unpriced();
+  /// What lists say, then each quote.
+  std::vector<Terms> terms_of(const Scenario& s, Tenure way) const {
+    std::vector<Terms> out;
+    const Cost& cost = s.cost;
+    if (way == Tenure::rent && cost.price.value > 0)
+      out.push_back({{way},
+                     0,
+                     {cost.price_low.value, cost.price.value, cost.price_high.value},
+                     cost.source,
+                     cost.date});
+    if (way == Tenure::contract)
+      for (const ListedContract& one : listed_contracts(catalogue_, s.node.gpu.name, s.origin))
+        out.push_back({{way, one.years},
+                       one.upfront,
+                       {one.price.low, one.price.value, one.price.high},
+                       one.price.source,
+                       one.price.date});
+    if (way == Tenure::own) out.push_back({{way}, 0, {}, "bill of parts/" + parts_.name});
+    for (const Quote& quote : quotes_)
+      if (quote.terms.way.tenure == way &&
+          (quote.node == s.node.name || quote.gpu == s.node.gpu.name))
+        out.push_back(quote.terms);
+    return out;
+  }
+
+  /// Why it cannot be bought; empty: it can.
+  std::string unpriced(const Scenario& s, const Terms& terms) const {
+    if (terms.way.tenure != Tenure::own) return {};
+    const auto items = bill_of(s, parts_for(s, terms, parts_), {}, s.node.gpu.idle).unpriced();
     if (items.empty()) return {};
     return fmt::format("parts/{} has no price of {}", parts_.name, fmt::join(items, ", "));
   }
 
   const DesignGoal& goal_;
+  const Catalogue& catalogue_;
   const PartList& parts_;
+  std::vector<Quote> quotes_;
   Machines out_;
 };
 
@@ -133,7 +169,7 @@ std::string name_of(const Scenario& s) {
 
 Machines machines_of(const DesignGoal& goal, const Catalogue& catalogue, const PartList& parts,
                      ReadBases read) {
-  MachineMaker maker(goal, parts);
+  MachineMaker maker(goal, catalogue, parts);
   for (const TomlValue& node : goal.nodes)
     for (const TomlValue& fabric : goal.fabrics) {
       TomlValue document = goal.document;
@@ -151,26 +187,50 @@ std::vector<Scenario> Machines::bases_of(const Machine& machine) const {
   return out;
 }
 
-Scenario priced(const Scenario& scenario, Tenure way, const PartList& parts,
+std::vector<Way> Machines::ways() const {
+  std::vector<Way> out;
+  for (const Offer& offer : offers)
+    if (std::ranges::find(out, offer.terms.way) == out.end()) out.push_back(offer.terms.way);
+  std::ranges::stable_sort(out, {},
+                           [](const Way& way) { return std::pair(way.tenure, way.years); });
+  return out;
+}
+
+PartList parts_for(const Scenario& s, const Terms& terms, const PartList& parts) {
+  if (terms.way.tenure != Tenure::own || terms.way.quote.empty()) return parts;
+  PartList out = parts;
+  const Band& price = terms.price;
+  std::erase_if(out.parts, [&](const Part& part) {
+    return part.kind == PartKind::node && part.name == s.node.name;
+  });
+  out.parts.push_back(
+      {.kind = PartKind::node,
+       .name = s.node.name,
+       .price = Listed{price.low, price.value, price.high, terms.source, terms.date}});
+  return out;
+}
+
+Scenario priced(const Scenario& scenario, const Terms& terms, const PartList& parts,
                 const PriceFactors& factors) {
   Scenario s = scenario;
   Cost& cost = s.cost;
-  cost.own = way == Tenure::own;
+  cost.own = terms.way.tenure == Tenure::own;
   cost.electricity = cost.electricity * factors.electricity;
-  if (way == Tenure::rent) {
-    cost.price = cost.price * factors.rent;
-    cost.price_low = cost.price_low * factors.rent;
-    cost.price_high = cost.price_high * factors.rent;
+  cost.source = terms.source;
+  cost.date = terms.date;
+  if (!cost.own) {
+    cost.price = UsdPerHour(terms.price.value * factors.rent);
+    cost.price_low = UsdPerHour(terms.price.low * factors.rent);
+    cost.price_high = UsdPerHour(terms.price.high * factors.rent);
     return s;
   }
-  const Band capital = bill_of(s, parts, factors, s.node.gpu.idle).capital();
+  const PartList own = parts_for(s, terms, parts);
+  const Band capital = bill_of(s, own, factors, s.node.gpu.idle).capital();
   const auto gpus = static_cast<double>(s.gpus);
   cost.capex = Usd(capital.value / gpus);
   cost.capex_low = Usd(capital.low / gpus);
   cost.capex_high = Usd(capital.high / gpus);
   cost.overhead = 0;  // a line of the bill
-  cost.source = "bill of parts/" + parts.name;
-  cost.date.clear();
   return s;
 }
 

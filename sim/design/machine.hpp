@@ -20,7 +20,7 @@ struct Machine {
 /// A machine and how it is come by: what a design chooses from.
 struct Offer {
   std::size_t machine{};
-  Tenure way{};
+  Terms terms;
 };
 
 /// A machine that no design can use.
@@ -34,6 +34,10 @@ struct Machines {
   std::vector<Machine> all;
   std::vector<Offer> offers;
   std::vector<NoMachine> none;  // what the fabric does not hold, what nobody prices
+  Accounting accounting;
+
+  /// Of all offers, each once.
+  std::vector<Way> ways() const;
 
   /// The bases of its kind on this machine.
   std::vector<Scenario> bases_of(const Machine&) const;
@@ -49,8 +53,10 @@ Machines machines_of(const DesignGoal&, const Catalogue&, const PartList&, ReadB
 /// "64 x dgx-h100, rail-optimized"
 std::string name_of(const Scenario&);
 
-/// The scenario with its price: rent as listed, or the bill's.
-Scenario priced(const Scenario&, Tenure, const PartList&, const PriceFactors&);
+/// With a quote's price of its node, where these terms are that.
+PartList parts_for(const Scenario&, const Terms&, const PartList&);
+/// The scenario with its price: that of the terms, or the bill's.
+Scenario priced(const Scenario&, const Terms&, const PartList&, const PriceFactors&);
 
 /// How the peak of the cards bounds a step.
 struct PeakRules {

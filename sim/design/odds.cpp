@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/check.hpp"
 #include "sim/study/answer.hpp"
 
 namespace stepcast::sim {
 namespace {
+
+constexpr double price_level = 0.8;  // of cases that the range of a price holds
+constexpr int price_draws = 200;     // its quantiles
 
 /// ln(measured / forecast) as a normal variable.
 struct DaysError {
@@ -21,6 +25,26 @@ DaysError error_between(double low, double high, double level) {
 }
 
 double normal_share_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+/// How likely the run takes at most `room` times the forecast days.
+double share_within(const DaysError& error, double room) {
+  if (room <= 0) return 0;
+  if (error.deviation == 0) return std::log(room) >= error.mean ? 1 : 0;
+  return normal_share_below((std::log(room) - error.mean) / error.deviation);
+}
+
+/// The most days that so much money lasts for; infinite: for any.
+double days_for(const CashLaw& law, double usd, double factor) {
+  constexpr int halvings = 60;
+  double low = 0, high = 1e7;
+  if (law.at(low, factor) > usd) return 0;
+  if (law.at(high, factor) <= usd) return std::numeric_limits<double>::infinity();
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = (low + high) / 2;
+    (law.at(middle, factor) <= usd ? low : high) = middle;
+  }
+  return low;
+}
 
 /// Of the step, and of what failures leave where the scenario has them.
 std::optional<DaysError> days_error(const StepReport& report) {
@@ -48,11 +72,21 @@ double normal_quantile(double p) {
 
 std::optional<double> odds_of(const DesignChoice& choice, const DesignLimits& limits) {
   const auto error = days_error(choice.report);
-  const double room = std::min(limits.days / choice.outcome.days, limits.usd / choice.outcome.usd);
-  if (!error || !std::isfinite(room)) return std::nullopt;
-  if (room <= 0) return 0.0;
-  if (error->deviation == 0) return std::log(room) >= error->mean ? 1.0 : 0.0;
-  return normal_share_below((std::log(room) - error->mean) / error->deviation);
+  const bool budget = std::isfinite(limits.usd);
+  if (!error || (!budget && !std::isfinite(limits.days))) return std::nullopt;
+  const double days = choice.outcome.days;
+  const CashLaw& law = choice.outcome.cash.law;
+  const auto within = [&](double factor) {
+    const double most = budget ? days_for(law, limits.usd, factor) : limits.days;
+    return share_within(*error, std::min(limits.days, most) / days);
+  };
+  if (!budget || law.factor.low == law.factor.high) return within(1);
+  const DaysError price = error_between(law.factor.low, law.factor.high, price_level);
+  double sum = 0;
+  for (int i = 0; i < price_draws; ++i)
+    sum +=
+        within(std::exp(price.mean + price.deviation * normal_quantile((i + 0.5) / price_draws)));
+  return sum / price_draws;
 }
 
 double step_factor(const StepReport& report, double p) {

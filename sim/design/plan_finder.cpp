@@ -11,6 +11,7 @@ namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 // A search is asked a little beyond the limit, so that what it leaves out is surely above.
+constexpr int share_of_a_glance = 8;  // of the time that is left one in so many
 constexpr double asked_beyond = 1 + 3e-9, surely_above = 1 + 2e-9;
 
 SearchSpace space_of_goal(const DesignGoal& goal, std::vector<Scenario> bases, bool across) {
@@ -27,7 +28,10 @@ FastestPlan told(const SearchSpace& space, const SearchResult& result, double ab
   if (!result.best_is_proven()) {
     out.open = true;
     out.open_s = result.walked ? result.least_open : 0;
-    if (!result.found.empty()) out.open_s = std::min(out.open_s, result.found.front().value);
+    if (result.found.empty()) return out;
+    out.open_s = std::min(out.open_s, result.found.front().value);
+    out.report = result.found.front().report;
+    out.plan = plan_words(space, result.found.front().knobs);
     return out;
   }
   if (!result.found.empty() && result.found.front().value <= above_s * surely_above) {
@@ -44,9 +48,13 @@ FastestPlan told(const SearchSpace& space, const SearchResult& result, double ab
 
 PlanFinder plan_finder(const DesignGoal& goal, const Machines& machines, Session& session,
                        const FinderOptions& options, const std::atomic<bool>& stop) {
-  return [&goal, &machines, &session, &stop, options](const Machine& machine, double above_s) {
-    if (options.deadline && std::chrono::steady_clock::now() >= *options.deadline)
-      return FastestPlan{.open = true};
+  return [&goal, &machines, &session, &stop, options](const Machine& machine, double above_s,
+                                                      Search how) {
+    const auto now = std::chrono::steady_clock::now();
+    if (options.deadline && now >= *options.deadline) return FastestPlan{.open = true};
+    const bool glance = how == Search::glance;
+    auto deadline = options.deadline;
+    if (deadline && glance) deadline = now + (*deadline - now) / share_of_a_glance;
     const SearchSpace space = space_of_goal(goal, machines.bases_of(machine), options.across_nodes);
     SearchMachine with = machine_of(session);
     with.refusal = refusal_by_launch(space);
@@ -55,8 +63,10 @@ PlanFinder plan_finder(const DesignGoal& goal, const Machines& machines, Session
     const SearchResult result = search_plans(space, with,
                                              {.top = 1,
                                               .near = 0,
-                                              .deadline = options.deadline,
+                                              .deadline = deadline,
                                               .threads = options.threads,
+                                              .look_first = glance,
+                                              .look_alone = glance,
                                               .above = above_s * asked_beyond,
                                               .risky_if_none = false,
                                               .share = options.only_known ? no_share : Shard{}},

@@ -42,6 +42,7 @@ class DesignStudy {
       : designer_(designer), machines_(machines), limits_(limits), judge_(judge), ended_(ended) {}
 
   DesignAnswer run() {
+    for (const Aim aim : aims) designer_.scout(aim, limits_);
     for (std::size_t i = 0; i < std::size(aims); ++i) answer(out_.answers[i], aims[i]);
     tally();
     out_.front = front();
@@ -119,10 +120,18 @@ class DesignStudy {
   }
 
   void by_way() {
-    for (const Tenure way : {Tenure::rent, Tenure::own}) {
+    for (const Way& way : machines_.ways()) {
+      if (ended_()) return;
       DesignLimits only = limits_;
       only.only = way;
-      out_.by_way[static_cast<std::size_t>(way)] = designer_.best(Aim::cheapest, only);
+      WayAnswer one{way, designer_.best(Aim::cheapest, only)};
+      if (!one.choice && !ended_()) {
+        only.usd = only.capital = DesignLimits::none;
+        one.choice = designer_.best(Aim::cheapest, only);
+        one.above_budget = one.choice.has_value();
+      }
+      judge(one.choice);
+      out_.by_way.push_back(std::move(one));
     }
   }
 
@@ -183,6 +192,12 @@ class DesignStudy {
 };
 
 }  // namespace
+
+const DesignChoice* DesignAnswer::cheapest_to(Tenure tenure) const {
+  for (const WayAnswer& one : by_way)
+    if (one.way == Way{tenure} && one.choice) return &*one.choice;
+  return nullptr;
+}
 
 DesignAnswer study_design(Designer& designer, const Machines& machines, const DesignLimits& limits,
                           const std::function<void(StepReport&)>& judge,

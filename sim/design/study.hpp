@@ -38,12 +38,19 @@ struct AimAnswer {
   double least_open = 0;  // the least that what was left open can come to
 };
 
+/// The cheapest that is come by in one way; none: nothing meets the goal so.
+struct WayAnswer {
+  Way way;
+  std::optional<DesignChoice> choice;
+  bool above_budget = false;  // it meets the goal but for budget and capital
+};
+
 struct DesignAnswer {
   std::array<AimAnswer, 3> answers;  // in the order of `aims`
   std::vector<DesignChoice> front;   // simulated, in days, USD and MWh beaten by none of them
   std::vector<LimitMove> limits;
   std::vector<PriceMove> prices;
-  std::array<std::optional<DesignChoice>, 2> by_way;  // cheapest to rent, to own
+  std::vector<WayAnswer> by_way;     // of each way that is offered
   std::optional<DesignChoice> sure;  // cheapest that meets the goal in 90 % of cases
   std::optional<double> sure_odds;
   /// Where nothing meets the goal: the cheapest without these limits.
@@ -53,6 +60,8 @@ struct DesignAnswer {
   std::size_t searched = 0, simulated = 0;
   bool ended = false;  // early: not all was asked
   bool met() const { return answers.front().choice.has_value(); }
+  /// The cheapest by the lists, or none.
+  const DesignChoice* cheapest_to(Tenure) const;
 };
 
 inline constexpr double moved_limit = 0.05, moved_price = 0.2, wanted_odds = 0.9;

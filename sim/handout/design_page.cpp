@@ -22,7 +22,7 @@ constexpr std::size_t most_choices = 400;
 
 /// Of an answer, as its offer is come by.
 Scenario scenario_of(const DesignTold& told, const DesignChoice& choice) {
-  return priced(choice.report.scenario, told.machines.offers[choice.offer].way, told.parts, {});
+  return priced(choice.report.scenario, told.machines.offers[choice.offer].terms, told.parts, {});
 }
 
 /// What each answer is chosen for, with its machine below.
@@ -30,10 +30,10 @@ KeyFigures answer_figures(const DesignTold& told) {
   KeyFigures out;
   for (const AimAnswer& one : told.answer.answers) {
     if (!one.choice) continue;
-    const WholeRun& run = one.choice->outcome.run;
-    const std::string figure = one.aim == Aim::cheapest && run.dollars ? dollars_text(*run.dollars)
-                               : one.aim == Aim::fastest               ? days_text(run.days)
-                                                         : energy_text(run.megawatt_hours);
+    const DesignOutcome& outcome = one.choice->outcome;
+    const std::string figure = one.aim == Aim::cheapest  ? dollars_text(outcome.money)
+                               : one.aim == Aim::fastest ? days_text(outcome.run.days)
+                                                         : energy_text(outcome.run.megawatt_hours);
     out.push_back(banded_figure(word_of(one.aim), figure, offer_words(told, one.choice->offer)));
   }
   const AimAnswer& cheapest = told.answer.answers.front();
@@ -177,6 +177,8 @@ ToldSection moves_section(const DesignTold& told) {
     out.blocks.emplace_back(Paragraph{"The goal has no limit to move, or time was up before."});
   if (const auto moves = moved_prices(told); !moves.empty())
     out.blocks.emplace_back(prices_chart(moves));
+  if (!told.answer.by_way.empty())
+    out.blocks.emplace_back(ToldTable{"The cheapest of each way, USD", ways_table(told)});
   if (const std::string words = rent_or_own_words(told); !words.empty())
     out.blocks.emplace_back(Paragraph{"Rent or own: " + words + "."});
   return out;
@@ -278,8 +280,8 @@ ToldTable tried_table(const DesignTold& told) {
   table.row(
       {"NICs of a node", tried(told, [](const Scenario& s) { return grouped(s.node.nics); })});
   std::string ways;
-  for (const Tenure way : told.goal.ways) ways += (ways.empty() ? "" : ", ") + word_of(way);
-  table.row({"rent or own", ways});
+  for (const Way& way : told.machines.ways()) ways += (ways.empty() ? "" : ", ") + words_of(way);
+  table.row({"ways to come by it", ways});
   table.row({"list of parts", "parts/" + told.parts.name});
   return {"Machines that were tried", std::move(table)};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <tuple>
 #include <vector>
 
@@ -20,7 +21,8 @@ constexpr const char* all_lists = "lists";
 
 /// One file of prices/.
 struct PriceList {
-  std::string kind;  // "on demand", "reserved", "spot" or "bought"
+  std::string kind;               // "on demand", "reserved", "spot", "contract" or "bought"
+  double years = 0, upfront = 0;  // of a contract
   Listed found{};
   bool has_gpu = false;
 };
@@ -48,6 +50,10 @@ PriceList price_list(const Catalogue& catalogue, const std::string& name, const 
   const auto source = table.required("source", table.text("source"));
   const auto date = table.required("date", table.text("date"));
   table.value("note");
+  if (out.kind == "contract") {
+    out.years = table.required("years", table.number("years"));
+    out.upfront = table.number("upfront").value_or(0);
+  }
   TableReader gpus(*table.required("gpus", table.table("gpus")), "gpus");
   table.finish();
   out.has_gpu = gpus.value(gpu) != nullptr;
@@ -159,6 +165,28 @@ std::optional<Listed> listed_rent(const Catalogue& catalogue, const std::string&
 std::optional<Listed> listed_capex(const Catalogue& catalogue, const std::string& list,
                                    const std::string& gpu, const std::string& where) {
   return listed(catalogue, list, gpu, where, true);
+}
+
+std::vector<ListedContract> listed_contracts(const Catalogue& catalogue, const std::string& gpu,
+                                             const std::string& where) {
+  struct OfYears {
+    double upfront = 0;
+    std::vector<Listed> found;
+    std::vector<std::string> names;
+  };
+  std::map<double, OfYears> by_years;
+  for (const std::string& name : catalogue.names("prices")) {
+    const PriceList one = price_list(catalogue, name, gpu, where);
+    if (!one.has_gpu || one.kind != "contract") continue;
+    OfYears& of = by_years[one.years];
+    of.upfront = std::max(of.upfront, one.upfront);
+    of.found.push_back(one.found);
+    of.names.push_back(name);
+  }
+  std::vector<ListedContract> out;
+  for (auto& [years, of] : by_years)
+    out.push_back({years, of.upfront, *median_of(std::move(of.found), of.names)});
+  return out;
 }
 
 void read_run_goal(TableReader& table, Scenario& scenario) {

@@ -2,7 +2,9 @@
 // and grids say where the scenario does not, and back. Every price has a source and a date.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/files/toml_table.hpp"
 #include "sim/scenario/catalogue.hpp"
@@ -24,6 +26,16 @@ std::optional<Listed> listed_rent(const Catalogue&, const std::string& list, con
 /// What buying one costs, USD: of the lists of kind "bought".
 std::optional<Listed> listed_capex(const Catalogue&, const std::string& list,
                                    const std::string& gpu, const std::string& where);
+
+/// A commitment of some years: USD of a GPU and hour of all of them, used or not.
+struct ListedContract {
+  double years = 0;
+  double upfront = 0;  // the share of the term paid at signing; of several lists the largest
+  Listed price;        // of several lists as listed_rent() says
+};
+/// Of the lists of kind "contract" that have the GPU, by years.
+std::vector<ListedContract> listed_contracts(const Catalogue&, const std::string& gpu,
+                                             const std::string& where);
 
 // The tables of a document; each finishes its table. read_cost() asks for the GPU of `scenario`,
 // read_power() changes it.

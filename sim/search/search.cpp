@@ -51,6 +51,13 @@ class Search {
     if (options_.look_first && options_.limit == 0 && !options_.share.is_part() &&
         space_.combinations() > few_combinations)
       look_first();
+    if (options_.look_alone && first_) {
+      result_.walked = false;
+      result_.ended = true;
+      take_first();
+      tell_odds(result_.found.front());
+      return std::move(result_);
+    }
     bound_all();
     std::ranges::sort(queue_, sooner);
     std::size_t next = 0;

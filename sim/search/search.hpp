@@ -32,6 +32,7 @@ struct SearchOptions {
   bool all = false;  // simulate whatever fits
   /// Of large spaces some plan that fits first, for who does not wait for the proof.
   bool look_first = false;
+  bool look_alone = false;  // and no more, where one was found: nothing is proven then
   /// What cannot be as good as this is left out, also where nothing is found.
   double above = std::numeric_limits<double>::infinity();
   Objective objective = Objective::step;

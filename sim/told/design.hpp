@@ -59,6 +59,8 @@ struct MovedPrice {
   std::optional<double> change;  // of the USD, a share; none: nothing meets the goal
 };
 std::vector<MovedPrice> moved_prices(const DesignTold&);
+/// Of each way to come by a machine the cheapest, with what is paid when.
+TextTable ways_table(const DesignTold&);
 /// Renting beside owning; empty where only one meets the goal.
 std::string rent_or_own_words(const DesignTold&);
 

@@ -38,14 +38,53 @@ const Form<Scenario>& machine_form() {
   return form;
 }
 
+const Form<Terms>& terms_form() {
+  using T = const Terms&;
+  const auto text = [](const std::string& value) {
+    return value.empty() ? std::nullopt : std::optional(value);
+  };
+  static const Form<Terms> form =
+      Form<Terms>("terms")
+          .has("way", "In words.", [](T t) { return words_of(t.way); })
+          .has("years", "Of a contract.",
+               [](T t) { return t.way.years > 0 ? std::optional(t.way.years) : std::nullopt; })
+          .has("upfront", "Of a contract: the share paid at signing.",
+               [](T t) { return t.way.years > 0 ? std::optional(t.upfront) : std::nullopt; })
+          .has("quote", "Its name.", [=](T t) { return text(t.way.quote); })
+          .object("usd_price", "Of a GPU and hour; of what is bought, of a node.", band_form(),
+                  [](T t) { return t.price.value > 0 ? &t.price : nullptr; })
+          .has("source", "Of the price.", [=](T t) { return text(t.source); })
+          .has("date", "Of the price.", [=](T t) { return text(t.date); });
+  return form;
+}
+
+const Form<Cash>& cash_form() {
+  using C = const Cash&;
+  static const Form<Cash> form =
+      Form<Cash>("cash")
+          .object("signing", "Before the first hour.", band_form(),
+                  [](C c) -> const Band& { return c.signing; })
+          .object("a_month", "", band_form(), [](C c) -> const Band& { return c.a_month; })
+          .has("months", "Of such payments.", [](C c) { return c.months; })
+          .object("by_finish", "When the last token is trained.", band_form(),
+                  [](C c) -> const Band& { return c.by_finish; })
+          .object("total", "In all.", band_form(), [](C c) -> const Band& { return c.total; })
+          .object("payback", "The run's share.", band_form(),
+                  [](C c) -> const Band& { return c.payback; });
+  return form;
+}
+
 struct ToldChoice {
   const DesignTold& told;
   const DesignChoice& c;
   const Offer& offer() const { return told.machines.offers[c.offer]; }
 };
 
+std::optional<ToldChoice> choice_of(const DesignTold& told, const DesignChoice* c) {
+  return c != nullptr ? std::optional(ToldChoice{told, *c}) : std::nullopt;
+}
 std::optional<ToldChoice> choice_of(const DesignTold& told, const std::optional<DesignChoice>& c) {
-  return c ? std::optional(ToldChoice{told, *c}) : std::nullopt;
+  return choice_of(told, c ? &*c : nullptr);
 }
 
 const Form<ToldChoice>& choice_form() {
@@ -56,14 +95,18 @@ const Form<ToldChoice>& choice_form() {
                   [](C t) -> const Scenario& {
                     return t.told.machines.all[t.offer().machine].scenario;
                   })
-          .has("way", "Whether it is rented or owned.",
-               [](C t) { return std::string(word_of(t.offer().way)); })
+          .has("way", "rent, contract or own.",
+               [](C t) { return word_of(t.offer().terms.way.tenure); })
+          .object("terms", "How it is paid for.", terms_form(),
+                  [](C t) -> const Terms& { return t.offer().terms; })
+          .object("cash", "What leaves the account, US dollars.", cash_form(),
+                  [](C t) -> const Cash& { return t.c.outcome.cash; })
           .object(
               "days", "Of the whole run.", band_form(),
               [](C t) -> const auto& { return t.c.outcome.run.days; })
           .object(
-              "usd", "Of the whole run.", band_form(),
-              [](C t) -> const auto& { return t.c.outcome.run.dollars; })
+              "usd", "What a budget counts.", band_form(),
+              [](C t) -> const auto& { return t.c.outcome.money; })
           .object(
               "usd_per_gpu_hour", "", band_form(),
               [](C t) -> const auto& { return t.c.outcome.run.dollars_per_gpu_hour; })
@@ -217,6 +260,27 @@ Form<NoMachine> no_machine_form() {
       .has("why", "", [](N n) { return n.why; });
 }
 
+struct ToldWay {
+  const DesignTold& told;
+  const WayAnswer& one;
+};
+
+Form<ToldWay> way_form() {
+  using W = const ToldWay&;
+  return Form<ToldWay>("way")
+      .has("way", "In words.", [](W w) { return words_of(w.one.way); })
+      .has("above_budget", "It meets the goal but for budget and capital.",
+           [](W w) { return w.one.above_budget; })
+      .object_or_null("cheapest", "Null: nothing meets the goal so.", choice_form(),
+                      [](W w) { return choice_of(w.told, w.one.choice); });
+}
+
+std::vector<ToldWay> ways_of(const DesignTold& told) {
+  std::vector<ToldWay> out;
+  for (const WayAnswer& one : told.answer.by_way) out.push_back({told, one});
+  return out;
+}
+
 std::vector<ToldChoice> front_of(const DesignTold& told) {
   std::vector<ToldChoice> out;
   for (const DesignChoice& one : told.answer.front) out.push_back({told, one});
@@ -246,17 +310,19 @@ Form<DesignTold> made_design_form() {
               sure.named("sure_choice"), [](T t) { return choice_of(t, t.answer.sure); })
       .object("nearest", "Where nothing meets the goal: the cheapest without some limits.",
               nearest.named("nearest_choice"), [](T t) { return choice_of(t, t.answer.nearest); })
-      .object_or_null("cheapest_to_rent", "", choice_form(),
-                      [](T t) { return choice_of(t, t.answer.by_way[0]); })
-      .object_or_null("cheapest_to_own", "", choice_form(),
-                      [](T t) { return choice_of(t, t.answer.by_way[1]); })
+      .object_or_null("cheapest_to_rent", "By the lists.", choice_form(),
+                      [](T t) { return choice_of(t, t.answer.cheapest_to(Tenure::rent)); })
+      .object_or_null("cheapest_to_own", "By the lists.", choice_form(),
+                      [](T t) { return choice_of(t, t.answer.cheapest_to(Tenure::own)); })
+      .list("by_way", "Of each way to come by a machine the cheapest.", way_form(), ways_of)
       .list("limits_moved", "A little more and less of each limit.", limit_move_form(),
             [](T t) { return all_told(t, t.answer.limits); })
       .list("prices_moved", "A little more and less of each price.", price_move_form(),
             [](T t) { return all_told(t, t.answer.prices); })
       .list("front", "Offers that no other beats in days, dollars and energy.", choice_form(),
             front_of)
-      .has("offers", "Machines, rented and owned.", [](T t) { return t.machines.offers.size(); })
+      .has("offers", "Machines with a way to come by each.",
+           [](T t) { return t.machines.offers.size(); })
       .has("machines", "", [](T t) { return t.machines.all.size(); })
       .has("machines_searched", "Whose plans were searched.", [](T t) { return t.answer.searched; })
       .has("plans_simulated", "", [](T t) { return t.answer.simulated; })

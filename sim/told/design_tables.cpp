@@ -25,7 +25,7 @@ TableCells machine_cells(const DesignTold& told, const DesignChoice& c) {
   const WholeRun& run = c.outcome.run;
   return {offer_words(told, c.offer),
           {banded(run.days), run.days.value},
-          {run.dollars ? banded(*run.dollars, 1e6) : "-", c.outcome.usd / 1e6},
+          {banded(c.outcome.money, 1e6), c.outcome.usd / 1e6},
           {to_text(Watts(c.outcome.watts)), c.outcome.watts},
           counted(told.designer.racks(c.offer)),
           rounded(c.outcome.mwh),
@@ -168,14 +168,25 @@ std::vector<PriceSource> price_sources(const DesignTold& told) {
     for (const BillLine& line : one->bill.lines)
       if (line.usd && !line.source.empty() && seen.insert(line.source).second)
         out.push_back({line.item, line.source + (line.date.empty() ? "" : ", " + line.date)});
+  const auto add_terms = [&](const DesignChoice& choice) {
+    const Terms& terms = told.machines.offers[choice.offer].terms;
+    const Scenario& s = choice.report.scenario;
+    if (terms.price.value == 0 || !seen.insert(words_of(terms.way) + terms.source).second) return;
+    const auto text = [&](double usd) {
+      return terms.way.tenure == Tenure::own ? to_text(Usd(usd)) : to_text(UsdPerHour(usd));
+    };
+    std::string words = text(terms.price.value);
+    if (terms.price.low < terms.price.high)
+      words += fmt::format(" (of {} to {})", text(terms.price.low), text(terms.price.high));
+    words += ", " + terms.source + (terms.date.empty() ? "" : ", " + terms.date);
+    const bool own = terms.way.tenure == Tenure::own;
+    out.push_back({words_of(terms.way) + (own ? " of " + s.node.name : " of " + s.node.gpu.name),
+                   std::move(words)});
+  };
+  for (const WayAnswer& one : told.answer.by_way)
+    if (one.choice) add_terms(*one.choice);
   for (const auto& [name, one] : answers) {
-    const Scenario& s = one->choice->report.scenario;
-    const Offer& offer = told.machines.offers[one->choice->offer];
-    if (offer.way == Tenure::rent && seen.insert(s.cost.source).second)
-      out.push_back(
-          {"rent of " + s.node.gpu.name,
-           fmt::format("{} (of {} to {}), {}, {}", to_text(s.cost.price), to_text(s.cost.price_low),
-                       to_text(s.cost.price_high), s.cost.source, s.cost.date)});
+    add_terms(*one->choice);
     for (const std::string& item : one->bill.unpriced())
       if (seen.insert(item).second) out.push_back({item, "no list has a price"});
   }
@@ -212,14 +223,40 @@ std::vector<MovedPrice> moved_prices(const DesignTold& told) {
   return out;
 }
 
+TextTable ways_table(const DesignTold& told) {
+  TextTable table;
+  table.column("way", "", TextTable::Align::left);
+  table.column("machine", "", TextTable::Align::left);
+  table.column("days");
+  for (const char* heading :
+       {"at signing", "a month", "months", "by the finish", "in all", "the run's share"})
+    table.column(heading);
+  for (const WayAnswer& one : told.answer.by_way) {
+    if (!one.choice) {
+      table.row({words_of(one.way), nothing_meets, "-", "-", "-", "-", "-", "-", "-"});
+      continue;
+    }
+    const Cash& cash = one.choice->outcome.cash;
+    const auto usd = [](const Band& band) {
+      return TableCell{to_text(Usd(band.value)), band.value};
+    };
+    const Scenario& s = told.machines.all[told.machines.offers[one.choice->offer].machine].scenario;
+    table.row({words_of(one.way) + (one.above_budget ? ", above the budget" : ""), name_of(s),
+               rounded(one.choice->outcome.days), usd(cash.signing), usd(cash.a_month),
+               rounded(cash.months), usd(cash.by_finish), usd(cash.total), usd(cash.payback)});
+  }
+  return table;
+}
+
 std::string rent_or_own_words(const DesignTold& told) {
-  const auto& [rent, own] = told.answer.by_way;
-  if (!rent || !own) return {};
+  const DesignChoice *rent = told.answer.cheapest_to(Tenure::rent),
+                     *own = told.answer.cheapest_to(Tenure::own);
+  if (rent == nullptr || own == nullptr) return {};
+  const double to_rent = rent->outcome.cash.payback.value, to_own = own->outcome.cash.payback.value;
   const Scenario& s = rent->report.scenario;
-  const double even = s.cost.price.value * own->outcome.usd / rent->outcome.usd;
-  return fmt::format("cheapest to rent {}, to own {}: as much at {} per {}",
-                     to_text(Usd(rent->outcome.usd)), to_text(Usd(own->outcome.usd)),
-                     to_text(UsdPerHour(even)), s.node.gpu.name);
+  return fmt::format("the run's share to rent {}, to own {}: as much at {} per {}",
+                     to_text(Usd(to_rent)), to_text(Usd(to_own)),
+                     to_text(UsdPerHour(s.cost.price.value * to_own / to_rent)), s.node.gpu.name);
 }
 
 std::vector<std::pair<std::size_t, std::string>> what_became(const DesignTold& told) {

@@ -93,6 +93,8 @@ std::string design_text(const DesignTold& told, const std::string& bills) {
   std::string out = goal_words(told.goal, told.machines) + "\n";
   if (told.answer.met()) {
     out += "\n" + answers_table(told).text() + odds_text(told);
+    if (!told.answer.by_way.empty())
+      out += "\nthe cheapest of each way, USD\n" + ways_table(told).text();
     out += section("fastest plans", plan_rows(told));
     out += "\n" + bills;
     out += section("prices of", source_rows(told));

@@ -33,7 +33,10 @@ std::string goal_words(const DesignGoal& goal, const Machines& machines) {
                                             : to_text(s.goal.samples) + " sequences";
   out += " of " + s.model.name;
   if (std::isfinite(limits.days)) out += fmt::format(" in {} days", three_digits(limits.days));
-  if (std::isfinite(limits.usd)) out += ", budget " + to_text(Usd(limits.usd));
+  if (std::isfinite(limits.usd)) {
+    out += ", budget " + to_text(Usd(limits.usd));
+    if (goal.accounting.payback) out += " of the run's share";
+  }
   if (std::isfinite(limits.capital)) out += ", capital " + to_text(Usd(limits.capital));
   if (std::isfinite(limits.watts)) out += ", power " + to_text(Watts(limits.watts));
   if (std::isfinite(limits.racks)) out += fmt::format(", {} racks", three_digits(limits.racks));
@@ -44,6 +47,16 @@ std::vector<std::string> design_assumptions(const DesignTold& told) {
   const Scenario& s = any_scenario(told);
   std::vector<std::string> out{placement_words(s.fabric.job)};
   out.emplace_back("a machine is judged by its fastest plan");
+  const Accounting& accounting = told.machines.accounting;
+  out.emplace_back(accounting.payback
+                       ? "a budget counts the run's share of what is paid (budget_counts)"
+                       : "a budget counts all that is paid, also for time after the run");
+  if (accounting.storage == 0 && accounting.staff == 0 && accounting.spares == 0)
+    out.emplace_back("no storage, no staff, no spare nodes");
+  else
+    out.push_back(fmt::format("storage {} and staff {} a month, {} of the nodes as spares",
+                              to_text(Usd(accounting.storage)), to_text(Usd(accounting.staff)),
+                              percent(accounting.spares)));
   out.emplace_back(
       "rented machines have the first fabric of the list, without oversubscription of their own "
       "choice; bought ones any of it");
@@ -66,7 +79,7 @@ std::vector<std::string> design_assumptions(const DesignTold& told) {
 
 std::string offer_words(const DesignTold& told, std::size_t offer) {
   const Offer& one = told.machines.offers[offer];
-  return name_of(told.machines.all[one.machine].scenario) + ", " + word_of(one.way);
+  return name_of(told.machines.all[one.machine].scenario) + ", " + words_of(one.terms.way);
 }
 
 double datasheet_share(const StepReport& r) {

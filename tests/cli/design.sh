@@ -52,6 +52,19 @@ for line in 'cheapest.* x dgx-' 'leaf switch of 64 ports' 'cable, node to leaf' 
   }
 done
 
+# A budget counts what is paid: a bought machine whole, a contract to its end; or the run's share.
+goal "budget = \"10000 USD\"
+budget_counts = \"payback\"
+quotes = \"example\"
+storage = \"100 USD\"
+$two"
+expect 0 "^contract of 1 year (quote spring) .* million USD .* USD" \
+  design "$work/goal.toml"
+expect 0 '^cheapest.*, own ' design "$work/goal.toml"
+expect 0 '^own, above the budget ' design "$work/goal.toml" --set design.budget_counts=cash
+expect 3 "'cosh' in 'budget_counts'" design "$work/goal.toml" --set design.budget_counts=cosh
+expect 3 "'nobody'" design "$work/goal.toml" --set design.quotes=nobody
+
 # A budget of nothing: exit 4, and the cheapest without it.
 goal "budget = \"0 USD\"
 $two"
@@ -121,7 +134,8 @@ for aim in ("cheapest", "fastest", "greenest"):  # the first screen
         assert str(figure) in table, (aim, figure)
 for sentence in ("What limits it: ", "Confidence: 80 %", "Proof: ", "nodes are packed",
                  "Resolved scenario: ", "Goal (TOML)", "stepcast design ", "parts/",
-                 "deadline||2.85 days", "leaf switch of 64 ports (rail-only)"):
+                 "deadline||2.85 days", "leaf switch of 64 ports (", "The cheapest of each way, USD",
+                 "own, above the budget"):
     assert sentence in text, sentence
 for line in answer["cheapest"]["bill"]["lines"]:  # the source and the date of every price
     if line["usd"] is not None:

@@ -84,7 +84,7 @@ TEST_CASE("law: money and power are conserved, whatever the fabric") {
       CHECK(watts == Approx(power_at_work(s, draw).total().value));
       CHECK(switches_of(bill) == network_parts(s).switches);
       // What owning costs an hour is paid on the bill.
-      const Scenario owned = priced(s, Tenure::own, design.parts, {});
+      const Scenario owned = priced(s, {.way = {Tenure::own}}, design.parts, {});
       CHECK(owned.cost.capex.value * static_cast<double>(gpus) == Approx(usd));
       PriceFactors dearer{.rent = 2, .nodes = 2, .switches = 2, .cables = 2};
       const double facility = 6250.0 * static_cast<double>(gpus);
@@ -98,7 +98,7 @@ TEST_CASE("overhead is a line of the bill, and paid once") {
   const Scenario& s = design.machines.all.at(0).scenario;
   const Bill bill = bill_of(s, design.parts, {}, s.node.gpu.tdp);
   CHECK(bill.capital().value == Approx(1.1 * bill_of_h100(64).capital().value));
-  CHECK(priced(s, Tenure::own, design.parts, {}).cost.overhead == 0);
+  CHECK(priced(s, {.way = {Tenure::own}}, design.parts, {}).cost.overhead == 0);
 }
 
 TEST_CASE("what has no price is named, and no machine is bought without") {
@@ -127,7 +127,7 @@ TEST_CASE("a fabric that does not hold a machine is named; rented ones do not ch
   REQUIRE(design.machines.none.size() == 1);
   CHECK_THAT(design.machines.none[0].why, Catch::Contains("tiers = 2 would hold them"));
   REQUIRE(design.machines.offers.size() == 1);
-  CHECK(design.machines.offers[0].way == Tenure::own);
+  CHECK(design.machines.offers[0].terms.way == Way{Tenure::own});
 }
 
 TEST_CASE("a goal that no design can be made of is refused by its line") {
