@@ -38,11 +38,19 @@ expect 0 '^  emissions  *11,400 t CO2e at 414 g/kWh' $of_any --gpu h100 --nodes 
   --global-batch 16384 --days 99.9451 --pue 1 --carbon "414 g/kWh" --set power.count=tdp $today
 
 # Lists: their range, their date.
-expect 0 'rent 4.76 (2.95 to 10.0) USD/h per GPU, median of 3 lists (nebius, oci, runpod)' \
+expect 0 'rent 3.99 (2.99 to 12.3) USD/h per GPU, median of 15 lists (aws, azure, .*, verda)' \
   $small --tokens 1T $today
-expect 0 'rent 2.95 USD/h per GPU, skypilot-org' $small --tokens 1T --price nebius $today
-expect 0 'warning .*the price is of 2024-12, 23 months old: AWS' \
-  $small --tokens 1T --price aws-blocks $today
+expect 0 'rent 4.50 USD/h per GPU, nebius.com/prices, in api-evangelist/nebius .*, 2026-10-01' \
+  $small --tokens 1T --price nebius $today
+cat >"$work/old.toml" <<END
+kind = "reserved"
+source = "our old blocks"
+date = "2024-12"
+[gpus]
+h100-sxm5-80gb = "4.9 USD/h"
+END
+expect 0 'warning .*the price is of 2024-12, 23 months old: our old blocks' \
+  $small --tokens 1T --price "$work/old.toml" $today
 expect 3 "unknown price 'nebiu', did you mean 'nebius'?" $small --tokens 1T --price nebiu
 cat >"$work/mine.toml" <<END
 kind = "on demand"

@@ -156,23 +156,23 @@ TEST_CASE("a price's age counts in months, and an old one is named") {
       if (warning.find("months old") != std::string::npos) return true;
     return false;
   };
-  CHECK(warned(scenario_with(old), "2026-11-23"));
-  CHECK_FALSE(warned(scenario_with(old), "2025-12-01"));
+  CHECK(warned(scenario_with(old), "2027-11-23"));
+  CHECK_FALSE(warned(scenario_with(old), "2026-12-01"));
   Scenario own_date = scenario_with(old);
-  own_date.goal.today = "2025-12-01";
-  CHECK_FALSE(warned(own_date, "2026-11-23"));
+  own_date.goal.today = "2026-12-01";
+  CHECK_FALSE(warned(own_date, "2027-11-23"));
 }
 
 TEST_CASE("lists give a median and its range, and a resolved scenario holds them") {
   const Scenario s = scenario_with("[run_goal]\ntokens = \"1T\"\n");
-  CHECK(s.cost.price.value == 4.76);  // of 2.95, 4.76 and 10
-  CHECK(s.cost.price_low.value == 2.95);
-  CHECK(s.cost.price_high.value == 10);
+  CHECK(s.cost.price.value == 3.99);  // of 15 lists
+  CHECK(s.cost.price_low.value == 2.99);
+  CHECK(s.cost.price_high.value == 12.29);
   const Scenario again = read_scenario(resolved_document(s), catalogue());
   CHECK(again.cost == s.cost);
   CHECK(again.goal == s.goal);
   CHECK(again.site == s.site);
-  CHECK(listed_rent(catalogue(), "nebius", "h100-sxm5-80gb", "test")->value == 2.95);
+  CHECK(listed_rent(catalogue(), "nebius", "h100-sxm5-80gb", "test")->value == 4.5);
   CHECK_FALSE(listed_rent(catalogue(), "lists", "host-core", "test"));
 }
 
