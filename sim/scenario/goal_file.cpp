@@ -18,6 +18,9 @@ namespace stepcast::sim {
 namespace {
 
 constexpr const char* all_lists = "lists";
+// In a median are lists "on demand", "contract" and "bought"; the others are asked for by name.
+constexpr std::string_view price_kinds[] = {"on demand", "spot",   "reserved", "contract",
+                                            "bought",    "server", "estimate"};
 
 /// One file of prices/.
 struct PriceList {
@@ -25,6 +28,7 @@ struct PriceList {
   double years = 0, upfront = 0;  // of a contract
   Listed found{};
   bool has_gpu = false;
+  bool to_buy() const { return kind == "bought" || kind == "server"; }
 };
 
 template <class Q>
@@ -47,6 +51,9 @@ PriceList price_list(const Catalogue& catalogue, const std::string& name, const 
   TableReader table(catalogue.entry("prices", name, where), "");
   PriceList out;
   out.kind = table.required("kind", table.text("kind"));
+  if (std::ranges::find(price_kinds, out.kind) == std::end(price_kinds))
+    table.fail("kind", "'" + out.kind + "' is no kind of price",
+               fmt::format("one of {}", fmt::join(price_kinds, ", ")));
   const auto source = table.required("source", table.text("source"));
   const auto date = table.required("date", table.text("date"));
   table.value("note");
@@ -58,7 +65,7 @@ PriceList price_list(const Catalogue& catalogue, const std::string& name, const 
   table.finish();
   out.has_gpu = gpus.value(gpu) != nullptr;
   if (!out.has_gpu) return out;
-  out.found = out.kind == "bought" ? figure_of<Usd>(gpus, gpu) : figure_of<UsdPerHour>(gpus, gpu);
+  out.found = out.to_buy() ? figure_of<Usd>(gpus, gpu) : figure_of<UsdPerHour>(gpus, gpu);
   out.found.source = source;
   out.found.date = date;
   return out;
@@ -85,7 +92,7 @@ std::optional<Listed> listed(const Catalogue& catalogue, const std::string& list
                              const std::string& gpu, const std::string& where, bool bought) {
   if (list != all_lists) {
     const PriceList one = price_list(catalogue, list, gpu, where);
-    if ((one.kind == "bought") != bought)
+    if (one.to_buy() != bought)
       throw InputError(where, "'" + list + "' has prices of kind '" + one.kind + "'",
                        bought ? "capex takes a list of kind 'bought'" : "price takes one of rent");
     return one.has_gpu ? std::optional(one.found) : std::nullopt;
@@ -170,7 +177,7 @@ std::optional<Listed> listed_capex(const Catalogue& catalogue, const std::string
 std::vector<ListedContract> listed_contracts(const Catalogue& catalogue, const std::string& gpu,
                                              const std::string& where) {
   struct OfYears {
-    double upfront = 0;
+    std::vector<double> upfront;
     std::vector<Listed> found;
     std::vector<std::string> names;
   };
@@ -179,13 +186,16 @@ std::vector<ListedContract> listed_contracts(const Catalogue& catalogue, const s
     const PriceList one = price_list(catalogue, name, gpu, where);
     if (!one.has_gpu || one.kind != "contract") continue;
     OfYears& of = by_years[one.years];
-    of.upfront = std::max(of.upfront, one.upfront);
+    of.upfront.push_back(one.upfront);
     of.found.push_back(one.found);
     of.names.push_back(name);
   }
   std::vector<ListedContract> out;
-  for (auto& [years, of] : by_years)
-    out.push_back({years, of.upfront, *median_of(std::move(of.found), of.names)});
+  for (auto& [years, of] : by_years) {
+    std::ranges::sort(of.upfront);
+    out.push_back({years, of.upfront[(of.upfront.size() - 1) / 2],
+                   *median_of(std::move(of.found), of.names)});
+  }
   return out;
 }
 

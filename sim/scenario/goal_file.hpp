@@ -30,7 +30,7 @@ std::optional<Listed> listed_capex(const Catalogue&, const std::string& list,
 /// A commitment of some years: USD of a GPU and hour of all of them, used or not.
 struct ListedContract {
   double years = 0;
-  double upfront = 0;  // the share of the term paid at signing; of several lists the largest
+  double upfront = 0;  // the share of the term paid at signing; of several lists the median
   Listed price;        // of several lists as listed_rent() says
 };
 /// Of the lists of kind "contract" that have the GPU, by years.

@@ -58,9 +58,8 @@ budget_counts = \"payback\"
 quotes = \"example\"
 storage = \"100 USD\"
 $two"
-expect 0 "^contract of 1 year (quote spring) .* million USD .* USD" \
-  design "$work/goal.toml"
-expect 0 '^cheapest.*, own ' design "$work/goal.toml"
+expect 0 '^contract of 1 year (quote spring) .* thousand USD .* USD' design "$work/goal.toml"
+expect 0 '^cheapest.*, contract of 1 year (quote spring)' design "$work/goal.toml"
 expect 0 '^own, above the budget ' design "$work/goal.toml" --set design.budget_counts=cash
 expect 3 "'cosh' in 'budget_counts'" design "$work/goal.toml" --set design.budget_counts=cosh
 expect 3 "'nobody'" design "$work/goal.toml" --set design.quotes=nobody
