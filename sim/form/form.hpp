@@ -285,10 +285,10 @@ class Form {
   std::vector<Member> members_;
 };
 
-/// What every document of a verb begins with: {"stepcast": "0.1.0", "schema": "why/1", ...}.
+/// What every document of a verb begins with: {"stepcast": "0.2.0", "schema": "why/1", ...}.
 /// `name`: "why". The version of a schema counts what takes a key away or changes its meaning.
 nlohmann::ordered_json stamped(std::string_view name, const nlohmann::ordered_json& answer);
-/// The two lines of that as text: `  "stepcast": "0.1.0",\n  "schema": "why/1",\n`.
+/// The two lines of that as text: `  "stepcast": "0.2.0",\n  "schema": "why/1",\n`.
 std::string stamp_lines(std::string_view name);
 
 /// A document's whole schema: what `schema` says of its object, the stamp, and all definitions.
