@@ -60,10 +60,15 @@ pack() {
   for file in $programs $libraries published.h5 published.columns; do
     cp "build/cuda/$file" build/gpu/ || exit 1
   done
-  for program in $programs $libraries; do
-    strip "build/gpu/$program"
-    ldd "build/cuda/$program" | awk '$3 ~ /^\// {print $3}'
-  done | sort -u |
+  blas=$(ldconfig -p 2>/dev/null | awk '$1 == "libopenblas.so.0" {print $NF; exit}')
+  {
+    for program in $programs $libraries; do
+      strip "build/gpu/$program"
+      ldd "build/cuda/$program"
+    done | awk '$3 ~ /^\// {print $3}'
+    # Loaded by the first product on the host.
+    [ -z "$blas" ] || { echo "$blas" && ldd "$blas" | awk '$3 ~ /^\// {print $3}'; }
+  } | sort -u |
     grep -Ev '/(libstepcast|libc|libm|libdl|librt|libpthread|libresolv|libstdc\+\+|libgcc_s|libcuda|libcublas|libcublasLt|libnccl|libcudnn)[._-]' |
     while read -r library; do cp -L "$library" build/gpu/lib/; done
   XZ_OPT=-T0 tar -C build -cJf build/gpu.tar.xz gpu || exit 1

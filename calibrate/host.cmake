@@ -1,4 +1,4 @@
-# The host device: kernels compiled for this machine, OpenBLAS and MPI found, not required.
+# The host device: kernels compiled for this machine; MPI found, not required.
 # STEPCAST_HOST_ARCH=native compiles the kernels for the processor they are built on; empty: for any.
 set(STEPCAST_HOST_ARCH native CACHE STRING "Processor of the host kernels (-march), empty: any")
 set(host_kernel_options -O3 -fno-math-errno -ffp-contract=fast)
@@ -8,15 +8,6 @@ endif()
 set_source_files_properties(host/kernels.cpp host/kernels_exp.cpp host/experts.cpp
   host/attention.cpp PROPERTIES COMPILE_OPTIONS "${host_kernel_options}"
   SKIP_PRECOMPILE_HEADERS ON)  # read for any processor
-
-pkg_check_modules(OPENBLAS QUIET IMPORTED_TARGET openblas)
-if(OPENBLAS_FOUND)
-  message(STATUS "Host device: OpenBLAS ${OPENBLAS_VERSION}")
-  target_link_libraries(stepcast_calibrate PRIVATE PkgConfig::OPENBLAS)
-  set_source_files_properties(host/gemm.cpp PROPERTIES COMPILE_DEFINITIONS STEPCAST_HAS_OPENBLAS)
-else()
-  message(STATUS "Host device: left out (no OpenBLAS; Debian: libopenblas-dev)")
-endif()
 
 # The ranks of the host's collectives; the only program of calibrate that knows MPI.
 if(STEPCAST_HAS_MPI)

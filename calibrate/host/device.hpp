@@ -22,7 +22,7 @@ struct HostOptions {
   Duration collective_time_limit = std::chrono::seconds(60);  // of one answer of the ranks
 };
 
-/// Whether the program was built with OpenBLAS; why not, else.
+/// Whether this machine has OpenBLAS.
 bool host_device_available();
 std::unique_ptr<Device> make_host_device(const HostOptions& options = {});
 

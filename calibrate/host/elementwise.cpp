@@ -12,7 +12,7 @@
 namespace stepcast::calibrate::host {
 namespace {
 
-using Block = std::span<float>;
+using Stretch = std::span<float>;
 
 constexpr float epsilon = 1e-5F;
 constexpr std::int64_t rope_head_dim = 64;  // a task names no head; the time hardly depends on it
@@ -30,7 +30,7 @@ Ids random_ids(std::size_t count, std::int32_t below, std::uint64_t seed) {
 
 HostTask rmsnorm(const Shape& s) {
   HostTask out{.inputs = s.size() + s.w, .outputs = s.size() + s.t};
-  out.run = [s](Block in, Block to) {
+  out.run = [s](Stretch in, Stretch to) {
     rmsnorm_forward<float>(to.first(s.size()), to.subspan(s.size(), s.t), in.first(s.size()),
                            in.subspan(s.size(), s.w), epsilon);
   };
@@ -47,7 +47,7 @@ HostTask rmsnorm(const Shape& s) {
 
 HostTask rmsnorm_gradient(const Shape& s) {
   HostTask out{.inputs = 2 * s.size() + s.w + s.t, .outputs = s.size() + s.w};
-  out.run = [s](Block in, Block to) {
+  out.run = [s](Stretch in, Stretch to) {
     Pieces from(in);
     const auto dy = from.take(s.size()), x = from.take(s.size()), w = from.take(s.w),
                r = from.take(s.t);
@@ -69,7 +69,7 @@ HostTask rmsnorm_gradient(const Shape& s) {
 
 HostTask layernorm(const Shape& s) {
   HostTask out{.inputs = s.size() + 2 * s.w, .outputs = s.size() + 2 * s.t};
-  out.run = [s](Block in, Block to) {
+  out.run = [s](Stretch in, Stretch to) {
     layernorm_forward<float>(to.first(s.size()), to.subspan(s.size(), s.t),
                              to.subspan(s.size() + s.t, s.t), in.first(s.size()),
                              in.subspan(s.size(), s.w), in.subspan(s.size() + s.w, s.w), epsilon);
@@ -88,7 +88,7 @@ HostTask layernorm(const Shape& s) {
 
 HostTask layernorm_gradient(const Shape& s) {
   HostTask out{.inputs = 2 * s.size() + s.w + 2 * s.t, .outputs = s.size() + 2 * s.w};
-  out.run = [s](Block in, Block to) {
+  out.run = [s](Stretch in, Stretch to) {
     Pieces from(in);
     const auto dy = from.take(s.size()), x = from.take(s.size()), w = from.take(s.w),
                m = from.take(s.t), r = from.take(s.t);
@@ -117,11 +117,11 @@ HostTask rope(const Shape& s, bool backward) {
   const std::int64_t heads = width / dim;
   const std::int64_t sequence = std::min(rope_sequence, static_cast<std::int64_t>(s.t));
   const RopeTable<float> table = make_rope_table<float>(sequence, dim);
-  const auto turn = [=](Block x) {
+  const auto turn = [=](Stretch x) {
     backward ? rope_backward(x, heads, table) : rope_forward(x, heads, table);
   };
   HostTask out{.inputs = 0, .outputs = s.size()};  // in place
-  out.run = [turn](Block, Block x) { turn(x); };
+  out.run = [turn](Stretch, Stretch x) { turn(x); };
   out.check = [=](std::uint64_t seed) {
     Floats x = random_floats(s.checked().size(), seed);
     const Doubles before = doubles(x);
@@ -135,7 +135,9 @@ HostTask rope(const Shape& s, bool backward) {
 HostTask silu_mul(const Shape& s) {
   const std::size_t n = s.size();
   HostTask out{.inputs = 2 * n, .outputs = n};
-  out.run = [n](Block in, Block y) { silu_mul_forward<float>(y, in.first(n), in.subspan(n, n)); };
+  out.run = [n](Stretch in, Stretch y) {
+    silu_mul_forward<float>(y, in.first(n), in.subspan(n, n));
+  };
   out.check = [s](std::uint64_t seed) {
     const Floats gate = random_floats(s.checked().size(), seed),
                  up = random_floats(gate.size(), seed + 1);
@@ -150,7 +152,7 @@ HostTask silu_mul(const Shape& s) {
 HostTask silu_mul_gradient(const Shape& s) {
   const std::size_t n = s.size();
   HostTask out{.inputs = 3 * n, .outputs = 2 * n};
-  out.run = [n](Block in, Block to) {
+  out.run = [n](Stretch in, Stretch to) {
     silu_mul_backward<float>(to.first(n), to.subspan(n, n), in.first(n), in.subspan(n, n),
                              in.subspan(2 * n, n));
   };
@@ -170,7 +172,7 @@ HostTask silu_mul_gradient(const Shape& s) {
 HostTask gelu(const Shape& s, bool backward) {
   const std::size_t n = s.size();
   HostTask out{.inputs = (backward ? 2 : 1) * n, .outputs = n};
-  out.run = [n, backward](Block in, Block to) {
+  out.run = [n, backward](Stretch in, Stretch to) {
     if (backward)
       gelu_backward<float>(to, in.first(n), in.subspan(n, n));
     else
@@ -191,7 +193,7 @@ HostTask gelu(const Shape& s, bool backward) {
 HostTask cross_entropy(const Shape& s) {
   HostTask out{.inputs = s.size(), .outputs = 2 * s.t};
   const Ids targets = random_ids(s.t, static_cast<std::int32_t>(s.w), 7);
-  out.run = [=](Block in, Block to) {
+  out.run = [=](Stretch in, Stretch to) {
     cross_entropy_forward<float>(to.first(s.t), to.subspan(s.t, s.t), in, targets);
   };
   out.check = [s](std::uint64_t seed) {
@@ -210,7 +212,7 @@ HostTask cross_entropy_gradient(const Shape& s) {
   HostTask out{.inputs = s.size() + s.t, .outputs = s.size()};
   const Ids targets = random_ids(s.t, static_cast<std::int32_t>(s.w), 7);
   const float scale = 1.0F / static_cast<float>(s.t);
-  out.run = [=](Block in, Block to) {
+  out.run = [=](Stretch in, Stretch to) {
     cross_entropy_backward<float>(to, in.first(s.size()), in.subspan(s.size(), s.t), targets,
                                   scale);
   };
@@ -232,7 +234,7 @@ HostTask embedding(const Shape& s, bool backward) {
   const std::size_t table = static_cast<std::size_t>(embedding_rows) * s.w;
   const Ids ids = random_ids(s.t, embedding_rows, 7);
   HostTask out{.inputs = backward ? s.size() : table, .outputs = backward ? table : s.size()};
-  out.run = [=](Block in, Block to) {
+  out.run = [=](Stretch in, Stretch to) {
     if (backward)
       embedding_backward<float>(to, in, ids);
     else

@@ -1,5 +1,5 @@
-// Matrix products on one core by OpenBLAS, all row-major; plain loops where it was not found, which
-// serve tests and are never timed.
+// Matrix products on one core by OpenBLAS, all row-major; plain loops where the machine lacks it,
+// which serve tests and are never timed.
 #pragma once
 
 #include <cstdint>

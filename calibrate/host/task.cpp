@@ -106,7 +106,7 @@ double relative_difference(std::span<const float> result, std::span<const double
 // no less than 1e-5 is allowed.
 HostTask host_task(const GemmTask& task) {
   require_fp32(task.dtype);
-  if (!has_openblas()) throw Unsupported("built without OpenBLAS");
+  if (!has_openblas()) throw Unsupported("a machine without OpenBLAS");
   if (task.best_of_8) throw Unsupported("OpenBLAS has one algorithm");
   const GemmSizes sizes{task.m, task.n, task.k, task.layout, task.accumulate};
   const std::size_t in_a = area(task.m, task.k), in_b = area(task.k, task.n);

@@ -16,8 +16,8 @@ namespace {
 
 std::unique_ptr<Device> host_device(const DeviceOptions& options) {
   if (!host_device_available())
-    throw InputError("--device host", "this program was built without OpenBLAS",
-                     "install libopenblas-dev and build again");
+    throw InputError("--device host", "this machine is without OpenBLAS: no libopenblas.so.0",
+                     "install it (Debian: libopenblas0)");
   if (options.nodes > 1 || !options.rendezvous.empty())
     throw InputError("--nodes", "the host's device measures one node",
                      "leave --nodes and --rendezvous out, or take --device cuda");

@@ -46,7 +46,7 @@ sim::CalibrationTable calibrated(calibrate::Device& device, const std::string& o
 }
 
 void host_agreement(benchmark::State& state) {
-  if (!calibrate::host_device_available()) return state.SkipWithError("built without OpenBLAS");
+  if (!calibrate::host_device_available()) return state.SkipWithError("no OpenBLAS");
   calibrate::HostOptions one_core;
   one_core.ranks = one_core.busy_ranks = 1;
   const auto device = calibrate::make_host_device(one_core);

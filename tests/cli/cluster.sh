@@ -108,7 +108,7 @@ fi
 [ $? -eq 77 ] && skip "$(head -1 "$work/first.txt")"
 grep -q nowhere.toml "$work/first.txt" || fail "a scenario that is not there is not named"
 "$programs/stepcast-calibrate" run --device host --for /nowhere.toml --out "$work/t.h5" 2>&1 |
-  grep -q OpenBLAS && skip "built without OpenBLAS"
+  grep -q OpenBLAS && skip "no OpenBLAS"
 
 expect 0 'compute by waits: median' cluster "$tiny" --quick --table "$work/host.h5" --compute waits \
   --fabric nonblocking,slow-nic,2:1 --steps 6 --warm-up 1 --report "$work" --parts

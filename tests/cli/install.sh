@@ -13,6 +13,22 @@ mv "$work/first" "$work/prefix"  # nothing may remember where it was installed
 prefix=$work/prefix
 cd "$work"
 
+# What users build is stripped, and what the programs share is there once; the pages come with them.
+if grep -q '^CMAKE_BUILD_TYPE:.*=Release' "$build/CMakeCache.txt" &&
+  grep -q '^STEPCAST_SHARED:.*=ON' "$build/CMakeCache.txt"; then
+  for file in "$prefix"/bin/* "$prefix"/lib*/stepcast/*.so; do
+    ! readelf -SW "$file" | grep -q ' \.symtab ' ||
+      { echo "$file is installed with its symbols"; exit 1; }
+  done
+  [ "$(wc -c <"$prefix/bin/stepcast")" -lt 100000 ] ||
+    { echo "bin/stepcast holds what libstepcast.so has"; exit 1; }
+  kib=$(du -sk "$prefix" | cut -f 1)
+  [ "$kib" -lt 60000 ] || { echo "the installation has $kib KiB"; exit 1; }
+fi
+for page in README.md CHANGES.md docs/README.md docs/search.md docs/report/design_light.png; do
+  cmp "$source/$page" "$prefix/share/doc/stepcast/$page"
+done
+
 # The same answer as the programs of the build folder.
 "$build/stepcast" run "$source/scenarios/model_sizes.toml" --json --quiet >built.json
 "$prefix/bin/stepcast" run "$prefix/share/stepcast/scenarios/model_sizes.toml" --json --quiet \

@@ -47,7 +47,7 @@ tiny=$work/tiny.toml
 short="--steps 3 --warm-up 1"
 
 "$program" "$tiny" --ranks threads $short 2>&1 | grep -q OpenBLAS &&
-  { echo "skipped: built without OpenBLAS"; exit 77; }
+  { echo "skipped: no OpenBLAS"; exit 77; }
 
 # Mistakes of the user: a message that names the place, exit code 3, or 2 for the command line.
 expect 2 'which scenario' --steps 3

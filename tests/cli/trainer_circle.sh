@@ -16,7 +16,7 @@ skip() {
   exit 77
 }
 "$programs/stepcast-calibrate" run --device host --for /nowhere.toml --out "$work/t.h5" 2>&1 |
-  grep -q OpenBLAS && skip "built without OpenBLAS"
+  grep -q OpenBLAS && skip "no OpenBLAS"
 [ -x "$programs/stepcast-host-ranks" ] || skip "built without MPI"
 command -v mpirun >/dev/null 2>&1 || skip "no mpirun on PATH"
 
