@@ -14,8 +14,8 @@ namespace stepcast::sim {
 /// mistakes).
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates);
 
-/// "did you mean 'x'?" or, without a close word, "known: a, b, c", each once; for every refused
-/// name.
+/// "did you mean 'x'?", or the few that begin with the word, or "known: a, b, c", each once; for
+/// every refused name.
 std::string suggestion(std::string_view word, std::span<const std::string> known);
 
 }  // namespace stepcast::sim

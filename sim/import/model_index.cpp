@@ -47,7 +47,7 @@ std::string plain_model_name(std::string_view name) {
     }
   }
   if (out.starts_with("meta-")) out.erase(0, std::string_view("meta-").size());
-  std::erase_if(out, [](char c) { return c == '-' || c == '_'; });
+  std::erase_if(out, [](char c) { return c == '-' || c == '_' || c == ' '; });
   return out;
 }
 

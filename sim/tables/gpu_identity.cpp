@@ -37,8 +37,9 @@ GpuIdentities::GpuIdentities(std::vector<GpuIdentity> all) : all_(std::move(all)
 
 const GpuIdentity* GpuIdentities::find(std::string_view name) const {
   const GpuIdentity* best = nearest(name);
-  if (best == nullptr || holds(best->aliases, name)) return best;
-  return fitness(name, best->gpu.name) > fits_chip ? best : nullptr;
+  if (best != nullptr && holds(best->aliases, name)) return best;
+  if (best != nullptr && fitness(name, best->gpu.name) > fits_chip) return best;
+  return by_cuda_name(name);
 }
 
 const GpuIdentity* GpuIdentities::nearest(std::string_view name) const {

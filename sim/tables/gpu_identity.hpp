@@ -36,7 +36,8 @@ class GpuIdentities {
   explicit GpuIdentities(std::vector<GpuIdentity> all);
 
   const std::vector<GpuIdentity>& all() const { return all_; }
-  /// By its name, an alias or words of its name ("h100-pcie"), in any case; null for others.
+  /// By its name, an alias or words of its name ("h100-pcie"), in any case, or as CUDA and
+  /// nvidia-smi call it; null for others.
   const GpuIdentity* find(std::string_view name) const;
   /// Also a name of the same chip in a form or memory that the catalogue lacks: "A100-SXM-64GB".
   const GpuIdentity* nearest(std::string_view name) const;

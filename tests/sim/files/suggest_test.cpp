@@ -27,3 +27,12 @@ TEST_CASE("a list of the known words names each once") {
   CHECK(suggestion("2.33", versions) == "did you mean '2.3'?");
   CHECK(suggestion("anything", std::vector<std::string>{}).empty());
 }
+
+TEST_CASE("the beginning of a few words finds them, in whatever spelling") {
+  const std::vector<std::string> models{"gpt3-175b", "mixtral-8x7b", "mixtral-8x22b", "gpt-22b"};
+  CHECK(suggestion("GPT-3", models) == "did you mean 'gpt3-175b'?");
+  CHECK(suggestion("mixtral", models) == "did you mean 'mixtral-8x7b' or 'mixtral-8x22b'?");
+  CHECK(suggestion("gp", models).starts_with("known: "));
+  const std::vector<std::string> many{"llama2-1", "llama2-2", "llama2-3", "llama2-4", "llama2-5"};
+  CHECK(suggestion("llam", many).starts_with("known: "));
+}

@@ -26,6 +26,7 @@ TEST_CASE("a name that leaves something open means the usual form of the chip") 
   CHECK(found(gpus().find("a100-pcie")) == "a100-pcie-80gb");
   CHECK(found(gpus().find("V100-SXM2")) == "v100-sxm2-32gb");
   CHECK(found(gpus().find("h100-nvl")) == "h100-nvl-94gb");
+  CHECK(found(gpus().find("NVIDIA H100 80GB HBM3")) == "h100-sxm5-80gb");  // as nvidia-smi has it
   CHECK(found(gpus().find("h10")) == "none");
   CHECK(found(gpus().find("A100-SXM-64GB")) == "none");
   CHECK(found(gpus().nearest("A100-SXM-64GB")) == "a100-sxm4-80gb");
