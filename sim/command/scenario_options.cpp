@@ -1,12 +1,16 @@
 #include "sim/command/scenario_options.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <string>
 
 #include "sim/command/scenario_input.hpp"
 #include "sim/files/printable.hpp"
+#include "sim/files/text_table.hpp"
 #include "sim/scenario/scenario_keys.hpp"
 #include "sim/study/sweep.hpp"
+#include "workloads/plan/plan.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -20,6 +24,17 @@ void choose_framework(TomlValue& document, const std::string& choice) {
     override_key(document, "software.version", toml_text(choice.substr(at + 1), where));
   else
     document.find("software")->erase("version");
+}
+
+/// A length that nobody gave is said, as it decides much and is not that of the model.
+void tell_assumed_sequence(const TomlValue& document) {
+  if (find_path(document, "model.name") == nullptr) return;
+  if (find_path(document, "model.sequence") != nullptr) return;
+  const TomlValue* sweep = document.find("sweep");
+  if (sweep != nullptr && write_toml_value(*sweep).find("sequence") != std::string::npos) return;
+  tell(stderr, fmt::format("stepcast: the length of a sequence is not given: {} tokens are assumed "
+                           "(--sequence)\n",
+                           grouped(workloads::Batch{}.sequence)));
 }
 
 }  // namespace
@@ -52,6 +67,7 @@ TomlValue asked_document(const Verb& verb, const Arguments& arguments, const Cat
          {std::pair{"global-batch", "batch.local"}, {"local-batch", "batch.global"}})
       if (arguments.has(option)) erase_path(input.document, other);
   complete_input(input, arguments, catalogue);
+  if (!arguments.has("quiet")) tell_assumed_sequence(input.document);
   return std::move(input.document);
 }
 

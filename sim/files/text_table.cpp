@@ -68,7 +68,11 @@ std::string three_digits(double value) {
   return separated(fmt::format("{:.{}f}", rounded, std::max(0, 2 - carried)));
 }
 
-std::string percent(double share) { return three_digits(100 * share) + " %"; }
+std::string percent(double share) {
+  // Below a thousandth of a per cent digits say nothing; "0 %" stays what is exactly nothing.
+  if (share != 0 && std::abs(share) < 0.5e-5) return share < 0 ? "-0.000 %" : "0.000 %";
+  return three_digits(100 * share) + " %";
+}
 
 std::string grouped(std::int64_t count) { return separated(std::to_string(count)); }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "sim/files/svg.hpp"
 #include "sim/pictures/bar_picture.hpp"
@@ -13,24 +14,57 @@ namespace {
 
 // In user units of the picture.
 constexpr double gantt_left = 110, gantt_room = 800, gantt_pitch = 26, gantt_thick = 20;
-constexpr double least_mark = 0.6;  // narrower spans and gaps are not drawn apart
+constexpr double least_mark = 0.6;   // narrower spans and gaps are not listed apart
+constexpr double least_gap = 3;      // narrower gaps between spans of a series are not drawn
+constexpr double hatched_from = 16;  // two tiles of a pattern: in less it is mush
+// Series of a row stand on one line and are told apart by height too, so that short turns of two of
+// them read as a block in two steps.
+constexpr double gantt_heights[] = {gantt_thick, 13, 7, 3};
 
 double x_at(double s, const GanttPicture& picture) {
   return gantt_left + gantt_room * s / picture.length_s;
+}
+
+/// The spans of one series, those that nearly touch as one.
+std::vector<GanttSpan> joined(const GanttRow& row, std::size_t series, double least_s) {
+  std::vector<GanttSpan> out;
+  for (const GanttSpan& span : row.spans) {
+    if (span.series != series) continue;
+    if (!out.empty() && span.from_s - out.back().to_s < least_s) {
+      out.back().to_s = std::max(out.back().to_s, span.to_s);
+      if (out.back().label != span.label) out.back().label.clear();
+    } else {
+      out.push_back(span);
+    }
+  }
+  return out;
+}
+
+std::string gantt_span(const GanttSpan& span, const GanttPicture& picture, double top,
+                       double height) {
+  const double from = x_at(span.from_s, picture), to = x_at(span.to_s, picture);
+  if (to - from < least_mark / 4) return {};
+  const bool hatched = to - from >= hatched_from;
+  std::string out =
+      fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"",
+                  from, top + gantt_thick - height, std::max(to - from, 0.3), height,
+                  hatched ? look_fill(picture.name, span.series)
+                          : std::string(svg_colours[span.series % std::size(svg_colours)]));
+  return out + (span.label.empty()
+                    ? "/>\n"
+                    : fmt::format("><title>{}</title></rect>\n", svg_escaped(span.label)));
 }
 
 std::string gantt_row(const GanttRow& row, const GanttPicture& picture, double top) {
   std::string out =
       fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", gantt_left - 8,
                   top + 14, svg_escaped(cut_text(row.label, gantt_left - 12)));
-  for (const GanttSpan& span : drawn_spans(row, picture)) {
-    const double from = x_at(span.from_s, picture), to = x_at(span.to_s, picture);
-    if (to - from < least_mark / 4) continue;
-    out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"",
-                       from, top, std::max(to - from, 0.3), gantt_thick,
-                       look_fill(picture.name, span.series));
-    out += span.label.empty() ? "/>\n"
-                              : fmt::format("><title>{}</title></rect>\n", svg_escaped(span.label));
+  const double least_s = least_gap / gantt_room * picture.length_s;
+  std::size_t step = 0;
+  for (std::size_t series = 0; series < picture.series.size(); ++series) {
+    const std::vector<GanttSpan> spans = joined(row, series, least_s);
+    for (const GanttSpan& span : spans) out += gantt_span(span, picture, top, gantt_heights[step]);
+    if (!spans.empty()) step = std::min(step + 1, std::size(gantt_heights) - 1);
   }
   return out;
 }

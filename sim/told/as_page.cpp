@@ -102,9 +102,10 @@ class Writer {
   }
 
   /// What may be wider than the page scrolls by itself, with the keys as well.
-  static std::string scrolled(const std::string& body, const std::string& title) {
+  static std::string scrolled(const std::string& body, const std::string& title,
+                              const char* look = "scroll") {
     return fmt::format(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n{}</div>\n",
+        "<div class=\"{}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n{}</div>\n", look,
         escaped(title), body);
   }
 
@@ -116,25 +117,33 @@ class Writer {
 
   std::string copied(const TextTable& table, const std::string& title) {
     const std::string id = next_id();
-    return scrolled(rows(table.shown(), id), "table: " + title) + button(id, title);
+    const TextTable::Shown shown = table.shown();
+    const bool cards = shown.columns.size() > 4 && shown.rows.size() <= 12;
+    return scrolled(rows(shown, id, cards), "table: " + title, cards ? "scroll cards" : "scroll") +
+           button(id, title);
   }
 
-  static std::string rows(const TextTable::Shown& table, const std::string& id) {
+  /// As cards each cell carries its column's name: a phone shows a row as a list of them.
+  static std::string rows(const TextTable::Shown& table, const std::string& id, bool cards) {
     const auto side = [&](std::size_t i) {
       return table.columns[i].align == TextTable::Align::left ? " class=\"left\"" : "";
     };
-    std::string out = fmt::format("<table id=\"{}\">\n<thead><tr>", id);
-    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const auto name = [&](std::size_t i) {
       const auto& [heading, unit, align] = table.columns[i];
-      const std::string name = heading + (heading.empty() || unit.empty() ? "" : " ") + unit;
-      out += name.empty() ? "<td></td>"
-                          : fmt::format("<th scope=\"col\"{}>{}</th>", side(i), escaped(name));
-    }
+      return escaped(heading + (heading.empty() || unit.empty() ? "" : " ") + unit);
+    };
+    const auto is = [&](std::size_t i) {
+      return name(i).empty() ? "" : fmt::format(" data-is=\"{}\"", name(i));
+    };
+    std::string out = fmt::format("<table id=\"{}\">\n<thead><tr>", id);
+    for (std::size_t i = 0; i < table.columns.size(); ++i)
+      out += name(i).empty() ? "<td></td>"
+                             : fmt::format("<th scope=\"col\"{}>{}</th>", side(i), name(i));
     out += "</tr></thead>\n<tbody>\n";
     for (const auto& [cells, sentence] : table.rows) {
       out += "<tr>";
       for (std::size_t i = 0; i < cells.size(); ++i)
-        out += fmt::format("<td{}>{}</td>", side(i), escaped(cells[i]));
+        out += fmt::format("<td{}{}>{}</td>", side(i), cards ? is(i) : "", escaped(cells[i]));
       if (sentence)
         out += fmt::format("<td colspan=\"{}\">{}</td>", table.columns.size() - cells.size(),
                            escaped(*sentence));

@@ -35,8 +35,12 @@ figure{margin:1rem 0}
 figcaption{font-weight:600}
 .note{color:var(--soft);font-weight:400}
 .scroll{overflow-x:auto;max-width:100%}
-.scroll svg{display:block;height:auto;max-width:100%}
-@media (max-width:44rem){.scroll svg{max-width:none}}
+.scroll svg{display:block;width:100%;height:auto}
+@media (max-width:44rem){.scroll svg{width:auto}
+.cards table,.cards tbody,.cards tr,.cards td{display:block}.cards thead{display:none}
+.cards td{display:flex;gap:1rem;justify-content:space-between;padding-right:0;white-space:normal}
+.cards tbody tr+tr td{border-top:0}.cards tr{border-bottom:1px solid var(--line);padding:.4rem 0}
+.cards td::before{content:attr(data-is);color:var(--soft);flex:none}}
 svg [fill="#777"]{fill:currentColor}
 svg [stroke="#777"]{stroke:currentColor}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}

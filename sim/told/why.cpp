@@ -65,9 +65,9 @@ void tell_chain(ToldSection& out, const Why& why) {
     out.say(fmt::format("filling the pipeline {} ({}), draining it {} ({})", to_text(path.fill),
                         share_of_step(path.fill, why), to_text(path.drain),
                         share_of_step(path.drain, why)));
-  out.say(path.ties == 0 ? "nowhere does another chain come at the same instant"
-                         : fmt::format("at {} another chain comes at the same instant",
-                                       plural(path.ties, "place")));
+  out.say(path.ties == 0
+              ? "no other chain is exactly as long"
+              : fmt::format("at {} another chain is exactly as long", plural(path.ties, "place")));
 }
 
 using Holds = TextTable::Holds;
@@ -202,10 +202,11 @@ void tell_slack(ToldSection& out, const PipelineSlack& slack) {
     out.say();
     return out.say("no stage of the pipeline may go slower at the same step");
   }
+  const std::string now = to_text(slack.step), slowed = to_text(slack.slowed);
   out.say(fmt::format(
-      "at these clocks between the first and the last micro-batch the step takes {} instead of {} "
-      "and the GPUs' energy is {} less",
-      to_text(slack.slowed), to_text(slack.step), percent(slack.saved)));
+      "at these clocks between the first and the last micro-batch the step takes {} and the GPUs' "
+      "energy is {} less",
+      slowed == now ? slowed + " as before" : slowed + " instead of " + now, percent(slack.saved)));
   out.say(
       "slack: what a stage's products and attention may take longer in a step, the other stages as "
       "they are;");

@@ -54,6 +54,19 @@ cmp "$work/options.json" "$work/file.json"
 cmp "$work/options.json" "$work/resolved.json"
 cmp "$work/options.json" "$work/out/results.json"
 
+# A length that nobody gave is said, on standard error; kinds of communication that are not there
+# are not; the report keeps to 100 columns, but for commands to copy.
+short="--model llama3-8b --gpu h100 --nodes 1 --data zero3 --local-batch 1"
+# shellcheck disable=SC2086 # several words
+{
+  "$stepcast" run $short >"$work/said" 2>"$work/noted"
+  grep -q '4,096 tokens are assumed (--sequence)' "$work/noted"
+  grep '^  exposed comm' "$work/said" | grep -q 'data' || { cat "$work/said"; exit 1; }
+  ! grep '^  exposed comm' "$work/said" | grep -q '0 ps' || { cat "$work/said"; exit 1; }
+  ! grep -v 'stepcast ' "$work/said" | grep -E '.{101}' || exit 1
+  "$stepcast" run $short --sequence 8k 2>&1 >"$work/said" | grep -q 'assumed' && exit 1
+}
+
 # A sweep on one thread and on several prints the same; standard output has nothing else.
 "$stepcast" sweep "$source/scenarios/weak_scaling.toml" --json --quiet \
   --set 'sweep.cluster.nodes=[1, 2, 4]' --out "$work/sweep" >"$work/sweep.json"

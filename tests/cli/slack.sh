@@ -64,6 +64,10 @@ END
   expect 0 '^  cost  *.* USD' why $flat $run
   expect 0 '^  goodput (ETTR) ' goodput $flat
   expect 0 '^whole run ' goodput $flat $run
+  "$program" why $pipeline | grep -qE 'takes ([0-9.]+ m?s) instead of \1( |$)' && {
+    echo 'a step that takes as long as before is told as another'
+    failures=$((failures + 1))
+  }
   "$program" run $pipeline $run | grep -q '^stages that may go slower' && {
     echo 'slack that nobody asked for'
     failures=$((failures + 1))

@@ -213,6 +213,16 @@ def check_widths(browser, path):
                               "return r.width > 100 && r.height > 20 && "
                               "f.querySelector('table').rows.length > 1; })")
         check(drawn, f"{path}: a picture or its table is not there at {width} px")
+        if width == 400:
+            cut = browser.value("[...document.querySelectorAll('.cards')].filter("
+                                "t => t.checkVisibility() && t.scrollWidth > t.clientWidth + 1)"
+                                ".map(t => t.ariaLabel || t.getAttribute('aria-label')).join()")
+            check(cut == "", f"{path}: cut at {width} px: {cut}")
+        else:
+            narrow = browser.value("[...document.querySelectorAll('figure svg')].filter(s => "
+                                   "s.checkVisibility() && s.getBoundingClientRect().width < "
+                                   "0.95 * document.querySelector('main').clientWidth).length")
+            check(narrow == 0, f"{path}: {narrow} pictures leave the page's width unused")
 
 
 def check_names(browser, path):

@@ -89,3 +89,10 @@ TEST_CASE("a column is found by its key and by its heading") {
   CHECK(table.find("why") == 2u);
   CHECK_FALSE(table.find("step"));
 }
+
+TEST_CASE("a share too small for digits is not written with an exponent") {
+  CHECK(percent(0.00123) == "0.123 %");
+  CHECK(percent(6.96e-7) == "0.000 %");
+  CHECK(percent(-6.96e-7) == "-0.000 %");
+  CHECK(percent(0.0) == "0 %");
+}

@@ -83,6 +83,35 @@ TEST_CASE("spans too short to be seen are drawn as one with their like, others s
   CHECK(tests::overlapping_texts(parsed(gantt_picture(picture))).empty());
 }
 
+TEST_CASE("short turns of two series are a block in two steps without hatching, not stripes") {
+  // 400 forwards and backwards in turns, 2 user units each, then a long one of each.
+  GanttPicture picture{.name = "g", .title = "", .series = {"forward", "backward"}, .length_s = 2};
+  GanttRow row{"stage 0", {}};
+  for (int i = 0; i < 200; ++i) {
+    row.spans.push_back({i * 5e-3, i * 5e-3 + 2.5e-3, 0});
+    row.spans.push_back({i * 5e-3 + 2.5e-3, (i + 1) * 5e-3, 1});
+  }
+  row.spans.push_back({1.5, 1.505, 0});
+  row.spans.push_back({1.6, 1.8, 1});
+  picture.rows.push_back(row);
+  const pugi::xml_document document = parsed(gantt_picture(picture));
+  const auto heights = [&](const char* path) {
+    std::vector<std::pair<double, std::string>> out;
+    for (const auto& found : document.select_nodes(path))
+      if (found.node().attribute("width").as_double() != 14)  // the legend's
+        out.emplace_back(found.node().attribute("height").as_double(),
+                         found.node().attribute("fill").as_string());
+    return out;
+  };
+  const auto drawn = heights("//g//rect");
+  REQUIRE(drawn.size() == 4);
+  CHECK(drawn[0] == std::pair(20.0, std::string("url(#g-0)")));
+  CHECK(drawn[1].first == 20.0);
+  CHECK(drawn[1].second.starts_with("#"));  // too narrow for a pattern
+  CHECK(drawn[2].first < 20.0);
+  CHECK(drawn[3] == std::pair(drawn[2].first, std::string("url(#g-1)")));
+}
+
 TEST_CASE("a square's area is the value, and the least is framed") {
   const pugi::xml_document document = parsed(heat_picture({.title = "t",
                                                            .rows_name = "tensor",
