@@ -10,6 +10,7 @@
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/design/plan_finder.hpp"
+#include "sim/files/colour.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/goal/whole_run.hpp"
@@ -181,7 +182,7 @@ int answer_design(const PlansRequest& request, const Arguments& arguments,
   if (arguments.has("json"))
     tell(stdout, design_json(told) + "\n");
   else
-    tell(stdout, view.prints_csv() ? bills : text);
+    tell_best(stdout, view.prints_csv() ? bills : text, "cheapest");
   if (kept.has_folder()) kept.write(design_files(told, text), answer.ended);
   if (answer.met()) view.write(bill);
   const HandoutFiles files = handout_files(arguments);

@@ -17,6 +17,7 @@
 #include "engine/check.hpp"
 #include "sim/command/completion.hpp"
 #include "sim/command/manual.hpp"
+#include "sim/files/colour.hpp"
 #include "sim/files/json_text.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/toml_table.hpp"
@@ -101,8 +102,14 @@ int dispatch(const Program& program, const Words& words) {
 int report_error(const Program& program, const Words& words, int code, const std::string& where,
                  const std::string& what, const std::string& hint) {
   const bool sign = program.signs_all || where.empty();
-  tell(stderr, fmt::format("{}{}{}{}{}{}{}\n", sign ? program.name : "", sign ? ": " : "", where,
-                           where.empty() ? "" : ": ", what, hint.empty() ? "" : ", ", hint));
+  const std::string said =
+      fmt::format("{}{}{}{}{}{}{}", sign ? program.name : "", sign ? ": " : "", where,
+                  where.empty() ? "" : ": ", what, hint.empty() ? "" : ", ", hint);
+  if (code == exit_no_feasible_plan)
+    tell_refused(stderr, said);
+  else
+    tell(stderr, said);
+  tell(stderr, "\n");
   if (std::ranges::count(words, "--json") > 0)
     tell(stdout, error_json(code, where, what, hint) + "\n");
   return code;

@@ -12,6 +12,7 @@
 #include "sim/command/scenario_input.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
+#include "sim/files/colour.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/launch/launch.hpp"
@@ -154,7 +155,7 @@ int answer_search(const PlansRequest& request, const Arguments& arguments, const
   if (arguments.has("json"))
     tell(stdout, search_json(answer) + "\n");
   else
-    tell(stdout, view.prints_csv() ? table : text);
+    tell_best(stdout, view.prints_csv() ? table : text, " 1 ");
   if (kept.has_folder()) kept.write(answer_files(answer, text, launch), result.ended);
   if (!result.found.empty()) view.write(plans);
   const HandoutFiles files = handout_files(arguments);

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 
+#include "sim/files/colour.hpp"
+
 namespace stepcast::sim {
 namespace {
 
@@ -85,9 +87,6 @@ std::string folded(std::string_view text, std::size_t from, std::size_t indent) 
   return out;
 }
 
-void tell(std::FILE* to, std::string_view text) {
-  const std::string safe = printable(text);
-  std::fwrite(safe.data(), 1, safe.size(), to);
-}
+void tell(std::FILE* to, std::string_view text) { tell_best(to, text, {}); }
 
 }  // namespace stepcast::sim

@@ -4,24 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
+#include "sim/files/colour.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/text_table.hpp"
 
 namespace stepcast::sim {
-namespace {
-
-bool wants_colour() {
-  const char* none = std::getenv("NO_COLOR");
-  const char* terminal = std::getenv("TERM");
-  return (none == nullptr || *none == '\0') &&
-         (terminal == nullptr || std::string(terminal) != "dumb");
-}
-
-}  // namespace
-
 ProgressLine::ProgressLine(std::string prefix, Style style, std::FILE* out, Clock::duration pause)
     : prefix_(std::move(prefix)),
       style_(style),
@@ -95,7 +84,7 @@ void Progress::show(std::size_t done, Clock::time_point now) {
   const auto elapsed = now - begin_;
   const std::string text = count_text(done, elapsed);
   if (line_.style() == Style::bar) {
-    line_.show(bar_text(done, total_, wants_colour()) + " " + text, now);
+    line_.show(bar_text(done, total_, may_colour(stderr)) + " " + text, now);
     next_ = now + std::chrono::milliseconds(100);
   } else {
     line_.show(text, now);

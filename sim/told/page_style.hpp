@@ -40,6 +40,7 @@ figcaption{font-weight:600}
 .cards table,.cards tbody,.cards tr,.cards td{display:block}.cards thead{display:none}
 .cards td{display:flex;gap:1rem;justify-content:space-between;padding-right:0;white-space:normal}
 .cards tbody tr+tr td{border-top:0}.cards tr{border-bottom:1px solid var(--line);padding:.4rem 0}
+.cards td:empty{display:none}.cards td:not([data-is]){justify-content:flex-start;font-weight:600}
 .cards td::before{content:attr(data-is);color:var(--soft);flex:none}}
 svg [fill="#777"]{fill:currentColor}
 svg [stroke="#777"]{stroke:currentColor}
