@@ -20,7 +20,7 @@ struct IndexedModel {
   std::string explained;  // why ours are more than 1 % away
 };
 
-/// Without owner, case, hyphens, spaces and what changes no shape: "-Instruct", dates, quantised weights.
+/// Without owner, case, hyphens and what changes no shape: "-Instruct", dates, quantised weights.
 std::string plain_model_name(std::string_view name);
 
 class ModelIndex {

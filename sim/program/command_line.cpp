@@ -258,15 +258,68 @@ std::string list_item(const std::string& name, std::size_t width, const std::str
   return above + broken(std::move(line), width, text);
 }
 
+namespace {
+
+/// What stands under a heading of a long help: options of these names, or with keys of these
+/// tables.
+struct Heading {
+  std::string_view title;
+  std::vector<std::string_view> names, tables;
+};
+
+/// The one under which an option stands: the first that names it, then the first with its table,
+/// else the last.
+std::size_t heading_of(const Option& option, std::span<const Heading> headings) {
+  const std::string_view key = option.key, table = key.substr(0, key.find('.'));
+  const auto at = [&](const auto& has) {
+    return static_cast<std::size_t>(std::ranges::find_if(headings, has) - headings.begin());
+  };
+  const std::size_t named = at([&](const Heading& one) {
+    return std::ranges::count(one.names, std::string_view(option.name)) > 0;
+  });
+  if (named < headings.size()) return named;
+  const std::size_t of_table = at([&](const Heading& one) {
+    return !table.empty() && std::ranges::count(one.tables, table) > 0;
+  });
+  return std::min(of_table, headings.size() - 1);
+}
+
+std::string options_text(std::span<const Option> options) {
+  static const std::vector<Heading> headings{
+      {"most used",
+       {"model", "gpu", "nodes", "framework", "data", "tensor", "pipeline", "global-batch",
+        "micro-batch", "sequence"},
+       {}},
+      {"model and precision", {}, {"model", "precision"}},
+      {"machine", {"nccl-env"}, {"cluster", "software", "nccl", "power"}},
+      {"plan and batch", {}, {"plan", "batch"}},
+      {"the whole run", {}, {"run_goal", "cost", "site", "failures"}},
+      {"how it is simulated",
+       {"set", "no-limit", "ignore-memory"},
+       {"run", "noise", "calibration"}},
+      {"what is printed and kept", {}, {}}};
+  constexpr std::size_t long_help = 30;
+  std::vector<std::string> parts(headings.size());
+  for (const Option& option : options)
+    parts[options.size() > long_help ? heading_of(option, headings) : 0] += list_item(
+        fmt::format("--{}{}{}", option.name, *option.argument == '\0' ? "" : " ", option.argument),
+        29, option.help);
+  if (options.size() <= long_help) return parts.front();
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (!parts[i].empty())
+      out += fmt::format("{}{}\n", out.empty() ? "" : "\n", headings[i].title) + parts[i];
+  return out;
+}
+
+}  // namespace
+
 std::string help_text(const Verb& verb) {
   std::string out = fmt::format("usage: {}{}{}{}\n", verb.name, *verb.positional == '\0' ? "" : " ",
                                 verb.positional, verb.options.empty() ? "" : " [options]");
   out += broken("", 0, verb.summary);
   if (!verb.options.empty()) out += "\n";
-  for (const Option& option : verb.options)
-    out += list_item(
-        fmt::format("--{}{}{}", option.name, *option.argument == '\0' ? "" : " ", option.argument),
-        29, option.help);
+  out += options_text(verb.options);
   if (*verb.example != '\0') out += fmt::format("\nexample: {}\n", verb.example);
   return out + verb.notes + "\n" + exit_codes_text();
 }

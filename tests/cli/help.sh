@@ -55,6 +55,17 @@ check() {
   grep -q "see stepcast.* --help" "$work/out" || fail "$*: does not point to its help"
 }
 
+# A long help has headings, and first what one needs first.
+"$programs/stepcast" run --help >"$work/help"
+for heading in 'most used' machine 'plan and batch' 'the whole run' 'what is printed and kept'; do
+  grep -qx "$heading" "$work/help" || fail "run --help: no heading '$heading'"
+done
+[ "$(sed -n '/^most used/,/^$/s/^  --model .*/model/p' "$work/help")" = model ] ||
+  fail "run --help: --model is not among the most used"
+[ "$(sed -n '/^most used/,/^$/p' "$work/help" | grep -c '^  --')" -eq 10 ] ||
+  fail "run --help: not ten most used options"
+"$programs/stepcast" show --help | grep -qx 'most used' && fail "show --help: headings of a short list"
+
 for program in stepcast stepcast-calibrate stepcast-validate; do
   "$programs/$program" --help >"$work/usage"
   "$programs/$program" help | cmp -s - "$work/usage" || fail "$program help is not --help"

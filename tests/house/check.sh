@@ -10,13 +10,14 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 stamps=build/check
-parts="golden gate replay page whole clang asan tsan fuzz faults disks"
+parts="golden gate replay package page whole clang asan tsan fuzz faults disks"
 
 about() {
   case $1 in
     golden) echo "gcc -O1 predicts what -O3 does" ;;
     gate) echo "instruction counts of a dozen cases" ;;
     replay) echo "kept inputs of fuzzing under ASan and UBSan" ;;
+    package) echo "a Debian package and an archive, tried in bare Debian 12 and 13" ;;
     page) echo "the program as WebAssembly is the native one; its page in Chromium" ;;
     whole) echo "the suite in full, with browser, Slurm, MPI and Jupyter" ;;
     clang) echo "each file alone by clang, the same predictions" ;;
@@ -32,6 +33,11 @@ run_part() {
   case $1 in
     golden | replay | clang | asan | tsan) ./dev "$1" ;;
     gate) ./dev bench gate ;;
+    package)
+      ./dev package
+      code=$?
+      [ $code -eq 0 ] || [ $code -eq 77 ]  # 77: nothing to try it in, it says so
+      ;;
     page)
       ./dev page --out "$stamps/stepcast.html" && cmake --build --preset tests --target tests &&
         ctest --preset release -L browser

@@ -81,9 +81,9 @@ asks='cd /tmp && "$bin/stepcast" run "$share/scenarios/weak_scaling.toml" --quie
 
 tried=0
 if bare bookworm "$given_12"; then
-  mkdir "$root/tmp/archive" && tar -C "$root/tmp/archive" -xzf "$archive" --strip-components 1
-  inside "bin=/tmp/archive/bin share=/tmp/archive/share/stepcast; $asks"
-  rm -r "$root/tmp/archive"
+  mkdir "$root/srv/stepcast" && tar -C "$root/srv/stepcast" -xzf "$archive" --strip-components 1
+  inside "bin=/srv/stepcast/bin share=/srv/stepcast/share/stepcast; $asks"
+  rm -r "$root/srv/stepcast"
   echo "unpacked in a bare Debian 12, the study runs there"
   cp "$package" "$root/stepcast.deb"
   cp /etc/resolv.conf "$root/etc/resolv.conf"
@@ -94,9 +94,9 @@ if bare bookworm "$given_12"; then
   tried=$((tried + 1))
 fi
 if bare trixie "$given_13"; then
-  mkdir "$root/tmp/archive" && tar -C "$root/tmp/archive" -xzf "$archive" --strip-components 1
-  inside "bin=/tmp/archive/bin share=/tmp/archive/share/stepcast; $asks"
-  rm -r "$root/tmp/archive"
+  mkdir "$root/srv/stepcast" && tar -C "$root/srv/stepcast" -xzf "$archive" --strip-components 1
+  inside "bin=/srv/stepcast/bin share=/srv/stepcast/share/stepcast; $asks"
+  rm -r "$root/srv/stepcast"
   echo "unpacked in a bare Debian 13, the study runs there"
   tried=$((tried + 1))
 fi
