@@ -64,7 +64,7 @@ small="run --model llama2-7b --gpu h100 --gpus 8 --framework megatron-core --dat
 before=$(figure_of memory_gib_per_gpu $small)
 after=$(figure_of memory_gib_per_gpu $small --activation-offload 0.5)
 holds "memory with half of the activations offloaded" "$after < 0.9 * $before"
-expect 0 'data .*, offload ' $small --activation-offload 0.5
+expect 0 '^  exposed comm.* offload [1-9]' $small --activation-offload 0.5 --set 'cluster.node.host_link="2 GB/s"'
 slow=$(figure_of exposed_communication_s.offload $small --activation-offload 0.5 --set 'cluster.node.host_link="2 GB/s"')
 holds "exposed at 2 GB/s" "$slow > 1"
 fast=$(figure_of exposed_communication_s.offload $small --activation-offload 0.5 --set 'cluster.node.host_link="450 GB/s"')
