@@ -28,6 +28,7 @@ struct Facts {
   std::int64_t gpus_per_node = 0;
   std::int64_t copies = 1;         // of the sharded state; plan.shard_degree follows from the ranks
   std::int64_t checkpoints = 0;    // layers whose inputs alone are kept: every n-th of the model's
+  std::int64_t updates = 1;        // of the weights, in what the framework's log calls a step
   std::vector<std::string> notes;  // what the run did that a scenario cannot say
 
   const TomlValue* find(std::string_view key) const;

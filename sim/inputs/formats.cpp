@@ -79,6 +79,16 @@ constexpr InputFormat formats[] = {
      [](const Settings& s) { return any(s, "parallelism.dp") && any(s, "tokens."); },
      add_nanotron_facts,
      {nanotron_words}},
+    {"the arguments of GPT-NeoX",
+     [](const Settings& s) { return s.has("pipe_parallel_size") && s.has("num_layers"); },
+     add_neox_facts,
+     {neox_words, deepspeed_words}},
+    {"the YAML of llm-foundry",
+     [](const Settings& s) {
+       return s.has("device_train_microbatch_size") || s.has("model.d_model");
+     },
+     add_foundry_facts,
+     {foundry_words}},
     {"the YAML of NeMo",
      [](const Settings& s) {
        return (s.has("model.num_layers") || s.has("model.tensor_model_parallel_size")) &&
@@ -122,7 +132,7 @@ constexpr InputFormat formats[] = {
     {"the YAML of Axolotl",
      [](const Settings& s) { return s.has("base_model"); },
      add_trainer_facts,
-     {axolotl_words, trainer_words, deepspeed_words},
+     {axolotl_words, trainer_words, deepspeed_words, accelerate_words},
      "axolotl"},
     {"the YAML of LLaMA-Factory",
      [](const Settings& s) {
@@ -130,7 +140,7 @@ constexpr InputFormat formats[] = {
               (s.has("template") && s.has("model_name_or_path"));
      },
      add_trainer_facts,
-     {llama_factory_words, trainer_words, deepspeed_words},
+     {llama_factory_words, trainer_words, deepspeed_words, accelerate_words},
      "llama-factory"},
     {"the arguments of transformers and TRL",
      [](const Settings& s) {

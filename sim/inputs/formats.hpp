@@ -16,7 +16,7 @@ struct InputFormat {
   std::string_view name;  // "the YAML of LLaMA-Factory"
   bool (*is)(const Settings&);
   void (*add)(Facts&, const Settings&, const Catalogue&, const std::string& source);
-  LaunchWords (*words[3])();  // null beyond those that it has
+  LaunchWords (*words[4])();  // null beyond those that it has
   std::string_view stack{};   // of own_words.hpp; empty: its framework has a launch form
 
   std::vector<LaunchWords> tables() const;
@@ -34,6 +34,10 @@ void add_verl_facts(Facts& facts, const Settings& settings, const Catalogue& cat
                     const std::string& source);
 void add_nanotron_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                         const std::string& source);
+void add_neox_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                    const std::string& source);
+void add_foundry_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                       const std::string& source);
 void add_bridge_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                       const std::string& source);
 void add_torchtitan_2026_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,

@@ -46,6 +46,7 @@ class MegatronFacts : public Translator {
  private:
   void model();
   void usual_width(bool gated);
+  void old_batch();
   void experts(std::int64_t count);
   void dispatcher();
   void expert_layers(const std::string& frequency);
@@ -110,6 +111,7 @@ void MegatronFacts::model() {
   const auto sizes = numbers_in(word("step_batch_size_schedule"));
   if (!integer("global_batch_size") && !sizes.empty() && sizes.back() > 0)
     set("batch.global", sizes.back());
+  old_batch();
   for (const char* setting : {"num_experts", "num_moe_experts"})
     if (const auto number = integer(setting); number && *number > 1) experts(*number);
   if (on("multi_latent_attention")) {
@@ -118,6 +120,17 @@ void MegatronFacts::model() {
   }
   usual_width(gated);
   add_megatron_parts(facts_, settings_, prefix_, source_);
+}
+
+/// Of 2020: batch_size of each data rank, without micro-batches; model_parallel_size is tensor's.
+void MegatronFacts::old_batch() {
+  const auto each = integer("batch_size"), world = integer("world_size"),
+             tensor = integer("model_parallel_size");
+  if (tensor && *tensor > 0 && !find("tensor_model_parallel_size")) set("plan.tensor", *tensor);
+  const std::int64_t copy = std::max<std::int64_t>(1, tensor.value_or(1));
+  if (!each || !world || *each < 1 || *world < 1 || find("global_batch_size")) return;
+  set("batch.global", *each * (*world / copy));
+  set("batch.micro_batch", *each);
 }
 
 /// validate_args(): four times the width, of a gated unit two thirds of that in 64s.
@@ -228,7 +241,8 @@ void MegatronFacts::data() {
     data = kind == "optim_grads_params" ? "zero3" : kind == "optim_grads" ? "zero2" : data;
   }
   const bool said = find("use_distributed_optimizer") != nullptr || optimizer != nullptr;
-  if (said) set("plan.data", data);
+  // Before there was a distributed optimizer nothing names it.
+  if (said || (prefix_.empty() && find("num_layers"))) set("plan.data", data);
 }
 
 void MegatronFacts::recompute() {

@@ -6,6 +6,7 @@
 
 #include "sim/files/split.hpp"
 #include "sim/inputs/formats.hpp"
+#include "sim/inputs/text_pieces.hpp"
 #include "sim/inputs/translator.hpp"
 #include "sim/launch/trainer_words.hpp"
 
@@ -108,15 +109,20 @@ class TrainerFacts : public Translator {
     if (dispatcher == "flex") set("plan.dispatcher", std::string("node_aware"));
   }
 
+  /// Of accelerate's configuration, where it is not beside the file: what its name says.
+  bool accelerate_is(std::string_view word) const {
+    const std::string* file = said("accelerate_file");
+    return file != nullptr && said("distributed_type") == nullptr && says(*file, word);
+  }
   bool by_deepspeed() const {
-    return said("zero_stage") != nullptr || meaning("distributed_type") == "DEEPSPEED" ||
-           said("deepspeed") != nullptr;
+    return accelerate_is("zero") || accelerate_is("deepspeed") || said("zero_stage") != nullptr ||
+           meaning("distributed_type") == "DEEPSPEED" || said("deepspeed") != nullptr;
   }
   bool by_fsdp() const {
     const std::string* mode = said("fsdp");
-    return meaning("distributed_type") == "FSDP" || said("fsdp_version") != nullptr ||
-           said("reshard") != nullptr || said("shard") != nullptr ||
-           (mode != nullptr && is_on(*mode));
+    return accelerate_is("fsdp") || meaning("distributed_type") == "FSDP" ||
+           said("fsdp_version") != nullptr || said("reshard") != nullptr ||
+           said("shard") != nullptr || (mode != nullptr && is_on(*mode));
   }
 
   void sharding() {
@@ -136,17 +142,26 @@ class TrainerFacts : public Translator {
                        (data != "zero3" && key == std::string_view("plan.parameter_offload"));
       if (!off) facts_.set(key, {1.0, ""}, source_);
     }
-    if (on("offload_states")) {
+    const bool by_name =
+        by_deepspeed() && said("zero_stage") == nullptr && says(deepspeed_file(), "offload");
+    const bool by_option = said("fsdp") != nullptr && says(*said("fsdp"), "offload");
+    if (by_name) note("Offloading is taken from the name " + deepspeed_file() + ".");
+    if (on("offload_states") || by_name || by_option) {
       facts_.set("plan.optimizer_offload", {1.0, ""}, source_);
       if (data == "zero3") facts_.set("plan.parameter_offload", {1.0, ""}, source_);
     }
+  }
+
+  std::string deepspeed_file() const {
+    const bool named = said("deepspeed") == nullptr && said("accelerate_file") != nullptr;
+    return named ? *said("accelerate_file") : meaning("deepspeed");
   }
 
   /// The stage, of the JSON that was read beside it, or of its name.
   std::string zero() {
     if (const auto stage = integer_in(meaning("zero_stage")); stage && said("zero_stage"))
       return *stage < 1 ? "ddp" : fmt::format("zero{}", std::min<Number>(*stage, 3));
-    const std::string file = meaning("deepspeed");
+    const std::string file = deepspeed_file();
     for (const auto& [mark, stage] : {std::pair{"3", "zero3"}, {"2", "zero2"}, {"1", "zero1"}})
       for (const char* word : {"z", "zero", "zero_stage", "stage", "zero-"})
         if (file.find(std::string(word) + mark) != std::string::npos) {
@@ -161,6 +176,8 @@ class TrainerFacts : public Translator {
   }
 
   std::string fsdp() {
+    if (accelerate_is("fsdp"))
+      note(*said("accelerate_file") + " is not beside the file: FSDP is taken from its name.");
     const std::string strategy = meaning("reshard") + " " + meaning("fsdp");
     const auto has = [&](std::string_view word) {
       return strategy.find(word) != std::string::npos;

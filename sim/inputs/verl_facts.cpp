@@ -122,6 +122,8 @@ class VerlFacts : public Translator {
     const Number answers = said("actor_rollout_ref.rollout.n", 1);
     const Number prompts = actor_number("ppo_mini_batch_size", 256);
     set("batch.global", prompts * answers);
+    const Number all = said("data.train_batch_size", prompts);  // of prompts, sampled at once
+    if (prompts > 0) facts_.updates = std::max<Number>(1, all / prompts);
     const bool dynamic = actor_on("use_dynamic_bsz");
     const Number split =
         megatron_ ? 1 : facts_.integer("plan.context").value_or(1);  // its tokens are of all ranks

@@ -31,6 +31,7 @@ constexpr LaunchWord verl_rows[] = {
     {"actor_rollout_ref.actor*", ignored},
     {"actor_rollout_ref.rollout.n", read},
     {"actor_rollout_ref*", ignored},
+    {"data.train_batch_size", read},
     {"data.max_prompt_length", read},
     {"data.max_response_length", read},
     {"data*", ignored},
@@ -45,6 +46,67 @@ constexpr LaunchWord verl_rows[] = {
     {"ray*", ignored},
     {"config_name", read},
     {"config_path", ignored},
+};
+
+// EleutherAI/gpt-neox, megatron/neox_arguments, and mosaicml/llm-foundry, scripts/train/yamls;
+// recalled, 2026-11.
+constexpr LaunchWord neox_rows[] = {
+    {"num_layers", read},
+    {"hidden_size", read},
+    {"num_attention_heads", read},
+    {"num_kv_heads", read},
+    {"intermediate_size", read},
+    {"seq_length", read},
+    {"vocab_size", read},
+    {"padded_vocab_size", read},
+    {"norm", read},
+    {"activation", read},
+    {"pos_emb", read},
+    {"max_position_embeddings", read},
+    {"no_weight_tying", read},
+    {"hidden_dropout", read},
+    {"attention_config", read},
+    {"model_parallel_size", read},
+    {"pipe_parallel_size", read},
+    {"world_size", read},
+    {"train_batch_size", read},
+    {"train_micro_batch_size_per_gpu", read},
+    {"zero_stage", read},
+    {"zero_optimization.stage", read},
+    {"checkpoint_activations", read},
+    {"precision", read},
+    {"bf16.enabled", read},
+    {"fp16.enabled", read},
+    {"moe_num_experts", unsaid, "experts", "1"},
+    {"sparsity_config", unsaid, "sparse attention", "{}"},
+    {"*", ignored},
+};
+
+constexpr LaunchWord foundry_rows[] = {
+    {"model.pretrained_model_name_or_path", read},
+    {"model.n_layers", read},
+    {"model.d_model", read},
+    {"model.n_heads", read},
+    {"model.vocab_size", read},
+    {"model.expansion_ratio", read},
+    {"model.max_seq_len", read},
+    {"model.no_bias", read},
+    {"model.tie_word_embeddings", read},
+    {"model.attn_config.kv_n_heads", read},
+    {"model.attn_config.attn_impl", read},
+    {"model.attn_config.rope", read},
+    {"model.attn_config.alibi", read},
+    {"model.ffn_config*", unsaid, "another MLP than MPT's"},
+    {"model*", ignored},
+    {"max_seq_len", read},
+    {"global_train_batch_size", read},
+    {"device_train_microbatch_size", read},
+    {"precision", read},
+    {"fsdp_config.mixed_precision", read},
+    {"fsdp_config.sharding_strategy", read},
+    {"fsdp_config.activation_checkpointing", read},
+    {"fsdp_config.activation_cpu_offload", unsaid, "activations on the host"},
+    {"*", ignored},
 };
 
 constexpr LaunchWord nanotron_rows[] = {
@@ -107,6 +169,8 @@ constexpr LaunchWord fsdp_rows[] = {{"*", read}};
 
 LaunchWords verl_words() { return verl_rows; }
 LaunchWords nanotron_words() { return nanotron_rows; }
+LaunchWords neox_words() { return neox_rows; }
+LaunchWords foundry_words() { return foundry_rows; }
 LaunchWords nemo_words() { return nemo_rows; }
 LaunchWords fsdp_words() { return fsdp_rows; }
 

@@ -11,9 +11,10 @@ using enum Use;
 constexpr LaunchWord trainer_rows[] = {
     {"model_name_or_path", read, "model"},
     {"model_id", read, "model"},
-    {"max_length", count, "model.sequence", "1024"},
     {"max_seq_length", count, "model.sequence"},
     {"max_seq_len", count, "model.sequence"},
+    {"model_max_length", count, "model.sequence"},  // of FastChat and other scripts
+    {"max_length", count, "model.sequence", "1024"},
     {"per_device_train_batch_size", read, "micro", "8"},
     {"gradient_accumulation_steps", read, "accumulation", "1"},
     {"gradient_checkpointing", read, "recompute", "True"},

@@ -28,6 +28,8 @@ torchtitan_llama3_70b.toml --nodes 8
 torchtitan_registry.py --nodes 2
 bridge_overrides.yaml --nodes 2 --model qwen3-8b
 nanotron_1b.yaml
+neox_1b.yaml
+foundry_mpt.yaml --nodes 1
 END
 
 # How it was read is said, and all that is missing at once.

@@ -17,8 +17,8 @@ namespace stepcast::validate {
 void add_series(Attribution& found, const StepSeries& series);
 
 /// A sign of a cause that is there makes it sure. Of a log alone, a variable whose effect the
-/// simulator knows is a cause of that many seconds, at most of what is not explained. All others
-/// become notes.
+/// simulator knows is a cause of its share of what all such variables do together, at most of what
+/// is not explained. All others become notes.
 void add_signs(Attribution& found, const Surroundings& around, const sim::Scenario& scenario,
                bool traces, sim::Session& session, std::vector<std::string>& notes);
 

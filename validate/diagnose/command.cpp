@@ -9,11 +9,12 @@
 #include "sim/program/answer_forms.hpp"
 #include "validate/diagnose/attribution.hpp"
 #include "validate/diagnose/clues.hpp"
+#include "validate/diagnose/files.hpp"
 #include "validate/diagnose/network_tests.hpp"
+#include "validate/diagnose/percentile.hpp"
 #include "validate/diagnose/report.hpp"
 #include "validate/diagnose/score.hpp"
 #include "validate/trace/inputs.hpp"
-#include "validate/trace/records/nsight.hpp"
 #include "validate/trace/simulated.hpp"
 #include "validate/trace/timeline.hpp"
 #include "validate/trace/verdict.hpp"
@@ -37,13 +38,6 @@ constexpr sim::Option diagnose_options[] = {
     sim::svg_option,
 };
 
-/// Neither a trace nor a database.
-bool is_text(const std::string& path) {
-  TraceFile file(path);
-  return !is_sqlite(file) && !is_timeline(file) &&
-         (!is_trace(file) || is_configuration(file.ahead()));
-}
-
 int score(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   const auto outcomes =
       diagnose_faults(catalogue, arguments.count("faults", 13, 0),
@@ -52,41 +46,6 @@ int score(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   if (!sim::print_answer(arguments, sim::forms_of(told, "diagnose-score", {"faults", "runs"})))
     return sim::exit_unwritten;
   return good_enough(outcomes) ? sim::exit_ok : sim::exit_too_inaccurate;
-}
-
-/// What the files are of, and what stands around the steps.
-struct DiagnoseInputs {
-  TraceInputs run;
-  Surroundings around;
-  std::vector<std::string> network_tests;  // files
-};
-
-DiagnoseInputs read_diagnose_files(const std::vector<std::string>& files,
-                                   const sim::Catalogue& catalogue) {
-  DiagnoseInputs out;
-  for (const std::string& path : files) {
-    const bool text = is_text(path);
-    if (text && is_network_test(path)) {
-      out.network_tests.push_back(path);
-      continue;
-    }
-    const std::size_t signs = out.around.signs.size();
-    out.around.known = false;
-    if (text) read_surroundings(path, out.around);
-    const bool known = out.around.known || out.around.signs.size() > signs;
-    try {
-      read_run_file(path, catalogue, out.run);
-    } catch (const InputError& error) {
-      // nvidia-smi's report, a launch script or NCCL's log has no steps, and needs none.
-      if (!known || error.problem() != no_steps_in(path).problem()) throw;
-    }
-  }
-  check_one_run(out.run, files[0]);
-  if (out.run.facts.gpu.empty() && !out.around.gpu.empty()) {
-    out.run.facts.gpu = out.around.gpu;
-    out.run.facts.gpu_source = out.around.gpu_source;
-  }
-  return out;
 }
 
 /// All ranks' parts, whatever the files are; none of a log alone.
@@ -118,6 +77,20 @@ void hold_against_itself(const StepBreakdown& m, const sim::StepReport& expected
       *m.flops_per_second_per_gpu / 1e12, by_time / 1e12));
 }
 
+/// Of files that say what is run and show no step of it: the forecast, and what would fit.
+Diagnosis without_steps(Diagnosis out, const DiagnoseInputs& in, const RunScenario& run,
+                        sim::Session& session) {
+  const sim::Scenario& s = out.expected.scenario;
+  out.found.expected = seconds(out.expected.step_time);
+  out.contradictions = contradictions(in.run.facts, s);
+  for (const std::vector<std::string>& notes : {run.notes, in.run.facts.notes})
+    out.notes.insert(out.notes.end(), notes.begin(), notes.end());
+  add_signs(out.found, in.around, s, false, session, out.notes);
+  constexpr double any = 1e300;
+  if (!out.fits()) out.faster = faster_ways(s, any, session);
+  return out;
+}
+
 Diagnosis diagnose(DiagnoseInputs in, const sim::Arguments& arguments, sim::Session& session) {
   std::optional<std::int64_t> skip;
   if (arguments.has("skip")) skip = arguments.count("skip", 0, 0);
@@ -129,6 +102,7 @@ Diagnosis diagnose(DiagnoseInputs in, const sim::Arguments& arguments, sim::Sess
   const double tokens = tokens_per_gpu(in.run.facts, s);
   complete(measured.mean, tokens);
   Diagnosis out{arguments.positional(), run.from, expected.report, measured.mean, {}};
+  if (!measured.mean.step && parts.empty()) return without_steps(std::move(out), in, run, session);
   if (!measured.mean.kernels.empty())
     out.mismatch = verdict_of(measured.mean, simulate_breakdown(s, session));
   const auto under = [&](const std::string& name, const std::string& value) {
@@ -153,6 +127,7 @@ Diagnosis diagnose(DiagnoseInputs in, const sim::Arguments& arguments, sim::Sess
         "profiler or Nsight Systems), best of all ranks of two nodes; the launch script's "
         "environment; NCCL_DEBUG=INFO of the start; nvidia-smi -q during the run.");
   add_signs(out.found, in.around, s, !parts.empty(), session, out.notes);
+  out.slower_than = slower_than_share(expected.report, out.found.measured, session);
   if (!arguments.has("no-alternatives") && out.mismatch.empty())
     out.faster = faster_ways(s, out.found.expected, session);
   return out;
@@ -182,16 +157,20 @@ int run_diagnose(const sim::Arguments& arguments, const sim::Catalogue& catalogu
       throw sim::UsageError(fmt::format("--{} is of runs with a known fault", name),
                             "stepcast-validate diagnose, without files");
   sim::Session session(catalogue);
-  const Diagnosis diagnosis =
-      diagnose(read_diagnose_files(arguments.positional(), catalogue), arguments, session);
+  const std::vector<std::string>& files = arguments.positional();
+  DiagnoseInputs inputs = read_diagnose_files(files, catalogue);
+  const bool said = !inputs.run.facts.all.empty() || arguments.has("scenario");
+  if (inputs.shows_steps() || !said) check_one_run(inputs.run, files[0]);
+  const Diagnosis diagnosis = diagnose(std::move(inputs), arguments, session);
   const sim::ToldSection told = told_of(diagnosis);
   const bool printed =
       sim::print_answer(arguments, forms_of(told, "diagnose", {"causes", "ranks", "faster"}));
-  const sim::HandoutFiles files = sim::handout_files(arguments);
-  const bool handed = !files.any() || sim::handed_out(files, [&] {
+  const sim::HandoutFiles handout = sim::handout_files(arguments);
+  const bool handed = !handout.any() || sim::handed_out(handout, [&] {
     return diagnosis_page(diagnosis, sim::origin_of(diagnose_verb, arguments));
   });
   if (!printed || !handed) return sim::exit_unwritten;
+  if (diagnosis.without_steps() && !diagnosis.fits()) return sim::exit_no_feasible_plan;
   return is_slower(diagnosis) ? sim::exit_slower : sim::exit_ok;
 }
 

@@ -180,10 +180,28 @@ sim::TextTable faster_table(const Diagnosis& d) {
   return table;
 }
 
+/// "93.1 GiB of memory a GPU where 79.6 GiB are: it does not fit"
+std::string memory_text(const Diagnosis& d) {
+  const std::string needed = stepcast::to_text(d.expected.memory.total()),
+                    card = stepcast::to_text(d.expected.scenario.node.gpu.memory);
+  if (!d.fits())
+    return fmt::format("{} of memory a GPU where {} are there: it does not fit", needed, card);
+  return fmt::format("{} of memory a GPU of {}: it fits{}", needed, card,
+                     d.expected.p_fits ? " with " + sim::percent(*d.expected.p_fits) : "");
+}
+
+/// How the run stands beside others, no surer than the error bar.
+std::string standing_of(const Diagnosis& d) {
+  if (is_slower(d))
+    return d.slower_than ? fmt::format("Slower than {:.0f} % of such runs", 100 * *d.slower_than)
+                         : "Slower than expected";
+  return d.found.measured < band_of(d).first * 0.9999 ? "Faster than expected" : "As expected";
+}
+
 }  // namespace
 
 bool is_slower(const Diagnosis& d) {
-  if (!d.mismatch.empty()) return false;
+  if (!d.mismatch.empty() || d.without_steps()) return false;
   if (d.found.measured > band_of(d).second * 1.0001) return true;
   constexpr double clearly = 0.05;  // of the step, by causes that need no forecast
   double seen = 0;
@@ -195,25 +213,21 @@ bool is_slower(const Diagnosis& d) {
 std::string verdict_text(const Diagnosis& d) {
   if (!d.mismatch.empty()) return "No verdict: " + d.mismatch + ".";
   const auto [low, high] = band_of(d);
-  const bool faster = d.found.measured < low * 0.9999;
-  std::string out = fmt::format(
-      "{}: {} a step where {}{} is expected",
-      is_slower(d) ? "Slower than expected"
-      : faster     ? "Faster than expected"
-                   : "As expected",
-      time_text(d.found.measured), time_text(d.found.expected),
-      d.expected.step_bar ? fmt::format(" ({} to {})", time_text(low), time_text(high)) : "");
-  if (d.measured.flops_per_second_per_gpu && d.measured.step)
-    out += fmt::format(
-        "; {:.0f} TFLOP/s per GPU, {:.0f} would be normal",
-        *d.measured.flops_per_second_per_gpu / 1e12,
-        *d.measured.flops_per_second_per_gpu * d.found.measured / d.found.expected / 1e12);
-  else
-    out += fmt::format(
-        "; {:.0f} TFLOP/s per GPU would be normal, these are {:.0f}",
-        d.expected.model_flops_per_gpu.value / 1e12,
-        d.expected.model_flops_per_gpu.value * d.found.expected / d.found.measured / 1e12);
-  return out + ".";
+  const std::string expected =
+      time_text(d.found.expected) +
+      (d.expected.step_bar ? fmt::format(" ({} to {})", time_text(low), time_text(high)) : "");
+  if (d.without_steps())
+    return fmt::format("No step is in the files: {} a step is expected; {}.", expected,
+                       memory_text(d));
+  const std::string out = fmt::format("{}: {} a step where {} is expected", standing_of(d),
+                                      time_text(d.found.measured), expected);
+  const bool counted = d.measured.flops_per_second_per_gpu && d.measured.step;
+  // As the log counts them, where it does.
+  const double own =
+      counted ? *d.measured.flops_per_second_per_gpu
+              : d.expected.model_flops_per_gpu.value * d.found.expected / d.found.measured;
+  return out + fmt::format("; normal would be {:.0f} TFLOP/s per GPU, you have {:.0f}.",
+                           own * d.found.measured / d.found.expected / 1e12, own / 1e12);
 }
 
 const sim::Form<Diagnosis>& diagnosis_form() {
@@ -230,7 +244,16 @@ const sim::Form<Diagnosis>& diagnosis_form() {
           .has("slower", "Whether the run is slower than expected.", is_slower)
           .has("files", "That were read.", [](D d) { return d.files; })
           .has("scenario", "Where it is, or what it was read from.", [](D d) { return d.scenario; })
-          .has("measured_s", "A step.", [](D d) { return d.found.measured; })
+          .has("measured_s", "A step; left out where the files show none.",
+               [](D d) {
+                 return d.without_steps() ? std::nullopt : std::optional(d.found.measured);
+               })
+          .has("slower_than",
+               "Share of such runs that are no slower, by the errors of published forecasts.",
+               [](D d) { return d.slower_than; })
+          .has("memory_bytes", "That a GPU is expected to need.",
+               [](D d) { return d.expected.memory.total().value; })
+          .has("p_fits", "How likely it fits into memory.", [](D d) { return d.expected.p_fits; })
           .has(
               "expected_s/mean", "", [](D d) { return d.found.expected; }, "s")
           .has(
@@ -238,7 +261,7 @@ const sim::Form<Diagnosis>& diagnosis_form() {
           .has(
               "expected_s/high", "", [](D d) { return band_of(d).second; }, "s")
           .table("causes", "They add up to the gap.", cause_columns(),
-                 where_found(cause_table, [](D) { return true; }))
+                 where_found(cause_table, [](D d) { return !d.without_steps(); }))
           .table("ranks", "Seconds of the step beyond the expected ones.", rank_columns(),
                  where_found(rank_table, [](D d) { return d.found.ranks.size() > 1; }))
           .table("faster", "Other plans and settings.", faster_columns(),
@@ -261,13 +284,14 @@ sim::ToldSection told_of(const Diagnosis& d) {
   out.say(verdict.substr(0, half == std::string::npos ? half : half + 1));
   if (half != std::string::npos) out.say(verdict.substr(half + 2));
   if (d.mismatch.empty()) {
-    out.table("", cause_table(d));
+    if (!d.without_steps()) out.table("", cause_table(d));
     say_causes(d, out);
     if (d.found.ranks.size() > 1) {
       out.say();
       out.say("ms of the step beyond the expected ones; ranks that wait least come first");
       out.table("", rank_table(d), false);
     }
+    if (d.without_steps() && !d.faster.empty()) out.say();
     if (!d.faster.empty()) out.table("", faster_table(d));
   }
   if (!d.contradictions.empty() || !d.notes.empty()) out.say();
@@ -282,12 +306,13 @@ sim::Told diagnosis_page(const Diagnosis& d, const sim::Origin& origin) {
   sim::ToldSection glance{"At a glance", {}};
   glance.say(verdict_text(d));
   const auto [low, high] = band_of(d);
-  glance.blocks.emplace_back(
-      sim::KeyFigures{{"measured", time_text(d.found.measured), "a step"},
-                      {"expected", time_text(d.found.expected),
-                       fmt::format("{} to {}", time_text(low), time_text(high))}});
+  sim::KeyFigures figures{{"expected", time_text(d.found.expected),
+                           fmt::format("{} to {}", time_text(low), time_text(high))}};
+  if (!d.without_steps())
+    figures.insert(figures.begin(), {"measured", time_text(d.found.measured), "a step"});
+  glance.blocks.emplace_back(std::move(figures));
   if (d.mismatch.empty()) {
-    glance.blocks.emplace_back(waterfall(d));
+    if (!d.without_steps()) glance.blocks.emplace_back(waterfall(d));
     say_causes(d, glance);
     if (d.found.ranks.size() > 1) glance.blocks.emplace_back(heat_map(d));
     if (!d.faster.empty())

@@ -30,6 +30,7 @@ TraceInputs read_inputs(const std::vector<std::string>& files, const sim::Catalo
   TraceInputs out;
   for (const std::string& path : files) read_run_file(path, catalogue, out);
   check_one_run(out, files[0]);
+  count_updates(out);
   return out;
 }
 

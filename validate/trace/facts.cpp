@@ -53,6 +53,19 @@ void add_facts(Facts& facts, const RankTrace& trace, const sim::Catalogue& catal
   }
 }
 
+void add_facts(Facts& facts, const Facts& more, const std::string& path) {
+  for (const auto& [key, other] :
+       {std::pair{"batch.global", "batch.local"}, {"batch.local", "batch.global"}})
+    if (more.find(key) != nullptr) facts.erase(other);
+  for (const Fact& fact : more.all) facts.set(fact.key, fact.value, fact.source);
+  if (more.ranks) facts.ranks = more.ranks, facts.ranks_source = path;
+  if (!more.gpu.empty()) facts.gpu = more.gpu, facts.gpu_source = path;
+  facts.gpus_per_node = std::max(facts.gpus_per_node, more.gpus_per_node);
+  facts.copies = std::max(facts.copies, more.copies);
+  facts.checkpoints = std::max(facts.checkpoints, more.checkpoints);
+  facts.updates = std::max(facts.updates, more.updates);
+}
+
 std::vector<std::string> contradictions(const Facts& facts, const sim::Scenario& s) {
   std::vector<std::string> out;
   if (facts.ranks && *facts.ranks != s.gpus)

@@ -20,6 +20,8 @@ using sim::Fact;
 using sim::Facts;
 
 void add_facts(Facts& facts, const RankTrace& trace, const sim::Catalogue& catalogue);
+/// What the file at `path` says, over what others said before; not its notes.
+void add_facts(Facts& facts, const Facts& more, const std::string& path);
 
 /// Sentences on every fact that the scenario says otherwise, both values in each.
 std::vector<std::string> contradictions(const Facts& facts, const sim::Scenario& scenario);

@@ -62,8 +62,7 @@ bool read_launch(const std::string& path, const sim::Catalogue& catalogue, Facts
   } catch (const InputError&) {
   }
   if (!input) return false;
-  for (const Fact& fact : input->facts.all) out.set(fact.key, fact.value, fact.source);
-  if (input->facts.ranks) out.ranks = input->facts.ranks, out.ranks_source = path;
+  add_facts(out, input->facts, path);
   const std::vector<std::string> said = sim::sentences_on(*input);
   out.notes.insert(out.notes.end(), said.begin(), said.end());
   return true;
@@ -112,6 +111,17 @@ void read_run_file(const std::string& path, const sim::Catalogue& catalogue, Tra
     } catch (const InputError&) {
       if (!read_launch(path, catalogue, out.facts)) throw;
     }
+  }
+}
+
+void count_updates(TraceInputs& in) {
+  const auto updates = static_cast<double>(in.facts.updates);
+  for (StepLog& log : in.logs) {
+    if (log.framework != "verl" || updates <= 1) continue;
+    for (double& step : log.step_s) step /= updates;
+    in.facts.notes.push_back(fmt::format(
+        "{}: a step of verl is {} updates of the policy; timing_s/update_actor is shared by them.",
+        log.file, in.facts.updates));
   }
 }
 

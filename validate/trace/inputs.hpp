@@ -36,6 +36,9 @@ struct TraceInputs {
 
 /// Adds what the file shows. Throws InputError for what cannot be read.
 void read_run_file(const std::string& path, const sim::Catalogue& catalogue, TraceInputs& out);
+/// Of a framework whose step is several updates of the weights, an update is the step from here on.
+/// Once, when all files are read.
+void count_updates(TraceInputs& inputs);
 /// Throws InputError where files are of several runs, and where none shows a step.
 void check_one_run(const TraceInputs& inputs, const std::string& first_file);
 

@@ -21,14 +21,17 @@ struct Format {
   enum class Meaning : std::uint8_t { milliseconds, seconds, steps_per_second, tokens } meaning;
 };
 
-constexpr std::string_view hugging_face = "Hugging Face Trainer";
+constexpr std::string_view hugging_face = "Hugging Face Trainer", verl = "verl";
 
 // Megatron-LM training.py training_log, of Megatron-DeepSpeed in seconds; torchtitan metrics.py
 // ("wps" until 2024); NeMo's progress bar (TimingCallback) and DLLogger's lines of JSON; Composer's
-// SpeedMonitor; DeepSpeed PipelineEngine; transformers' Trainer.
+// SpeedMonitor; DeepSpeed PipelineEngine; nanotron's log_human_readable; verl's console logger, of
+// whose step the update of the policy counts; transformers' Trainer.
 constexpr Format formats[] = {
     {"Megatron-LM", "iteration", "elapsed time per iteration (ms)", Format::Meaning::milliseconds},
     {"Megatron-LM", "iteration", "elapsed time per iteration (s)", Format::Meaning::seconds},
+    {"nanotron", "iteration:", "elapsed_time_per_iteration_ms:", Format::Meaning::milliseconds},
+    {verl, "step:", "timing_s/update_actor:", Format::Meaning::seconds},
     {"torchtitan", "step:", "tps:", Format::Meaning::tokens},
     {"torchtitan", "step:", "wps:", Format::Meaning::tokens},
     {"NeMo", "train_step_timing", "train_step_timing in s", Format::Meaning::seconds},
@@ -36,6 +39,7 @@ constexpr Format formats[] = {
     {"llm-foundry", "throughput/batches_per_sec", "throughput/batches_per_sec",
      Format::Meaning::steps_per_second},
     {"DeepSpeed", "steps:", "iter time (s)", Format::Meaning::seconds},
+    {hugging_face, "loss", "tokens_per_second_per_gpu", Format::Meaning::tokens},  // Axolotl
     {hugging_face, "train_runtime", "train_steps_per_second", Format::Meaning::steps_per_second},
 };
 
@@ -81,6 +85,15 @@ std::string plain(std::string_view line) {
     while (i + 1 < line.size() && line[i] != 'm') ++i;
   }
   return out;
+}
+
+/// "11.5K" is 11500 where the framework prints so.
+std::optional<double> scaled_number(std::string_view text, bool scaled) {
+  const auto value = leading_number(text);
+  if (!value || !scaled) return value;
+  const std::size_t end = text.find_first_not_of("0123456789.,");
+  const char unit = end == std::string_view::npos ? ' ' : text[end];
+  return unit == 'K' ? *value * 1e3 : unit == 'M' ? *value * 1e6 : *value;
 }
 
 class LogReader {
@@ -148,6 +161,9 @@ class LogReader {
     if (log_.framework == "Megatron-LM") keep(log_.flops_per_second_per_gpu, "TFLOPs:", 1e12);
     if (log_.framework == "llm-foundry")
       keep(log_.tokens_per_second_per_gpu, "throughput/device/tokens_per_sec", 1);
+    if (log_.framework == verl) keep(log_.mfu, "perf/mfu/actor:", 1);
+    if (log_.framework == "nanotron")
+      keep(log_.flops_per_second_per_gpu, "model_tflops_per_gpu:", 1e12);
     if (log_.framework == "NeMo")
       keep(log_.tokens_per_second_per_gpu, "tokens_per_sec_per_gpu:", 1);
     if (log_.framework != "torchtitan") return;
@@ -157,14 +173,14 @@ class LogReader {
 
   /// Of the step, where it stands behind the mark; else 0.
   static std::int64_t number_of(const Format& format, std::string_view text) {
-    const bool stands = format.mark == "iteration" || format.mark.starts_with("step");
+    const bool stands = format.mark.starts_with("iteration") || format.mark.starts_with("step");
     const auto number =
         stands ? leading_number(behind(text, format.mark).value_or("")) : std::nullopt;
     return number && *number >= 1 && *number <= 1e12 ? static_cast<std::int64_t>(*number) : 0;
   }
 
   void step(const Format& format, std::string_view text) {
-    const auto value = leading_number(text);
+    const auto value = scaled_number(text, format.framework == "nanotron");
     const auto where = [&] { return fmt::format("{}:{}", log_.file, number_); };
     if (!value || !(*value > 0) || *value > 1e12)
       throw InputError(where(),
@@ -188,6 +204,12 @@ class LogReader {
       if (const auto value = behind(text, "max allocated:")) mebibytes = leading_number(*value);
     } else if (log_.framework == "torchtitan") {
       if (const auto value = behind(text, "memory:"); value && value->find("GiB") < 12)
+        if (const auto gibibytes = leading_number(*value)) mebibytes = *gibibytes * 1024;
+    } else if (log_.framework == verl) {  // device.max_memory_allocated() / 2^30
+      if (const auto value = behind(text, "perf/max_memory_allocated_gb:"))
+        if (const auto gibibytes = leading_number(*value)) mebibytes = *gibibytes * 1024;
+    } else if (text.find("memory/max_mem_allocated(gib)") != std::string::npos) {  // Axolotl
+      if (const auto value = behind(text, "memory/max_mem_allocated(gib)"))
         if (const auto gibibytes = leading_number(*value)) mebibytes = *gibibytes * 1024;
     }
     if (!mebibytes || !(*mebibytes > 0) || *mebibytes > 1e9) return;
@@ -218,11 +240,11 @@ InputError no_steps_in(const std::string& path) {
           "DeepSpeed"};
 }
 
-StepLog read_log(const std::string& path, TraceFile& file) {
+StepLog read_log(const std::string& path, std::streambuf& text) {
   constexpr std::size_t longest_line = 1 << 20;
   LogReader reader(path);
   std::string line;
-  for (int c = file.sbumpc(); c != TraceFile::traits_type::eof(); c = file.sbumpc()) {
+  for (int c = text.sbumpc(); c != std::streambuf::traits_type::eof(); c = text.sbumpc()) {
     if (c != '\n' && line.size() < longest_line) {
       line += static_cast<char>(c);
       continue;

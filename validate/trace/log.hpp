@@ -1,10 +1,11 @@
 // Step times that frameworks print: Megatron-LM, torchtitan, NeMo, llm-foundry (Composer),
-// DeepSpeed and transformers' Trainer, and the configuration that some print before. Knows no
-// scenario.
+// DeepSpeed, nanotron, verl and transformers' Trainer (Axolotl's too), and the configuration that
+// some print before. Knows no scenario.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <streambuf>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ InputError no_steps_in(const std::string& path);
 
 /// Streams the lines. Throws InputError with the line for a step that is no number, and for a text
 /// without steps or configuration.
-StepLog read_log(const std::string& path, TraceFile& file);
+StepLog read_log(const std::string& path, std::streambuf& text);
 
 /// The median of the steps behind the first `skip` lines; unless given, a tenth of them, at least
 /// one where there are two.

@@ -141,8 +141,13 @@ bool SettingsReader::megatron(std::string_view text) {
   const bool deepspeed = before.find("[config.py:") != std::string_view::npos;
   if (!is_word(name)) return false;
   if (end == std::string_view::npos || text[end] != ' ') return false;
-  settings_.set((deepspeed ? "deepspeed." : "") + std::string(name),
-                std::string(trimmed(text.substr(end))));
+  std::string_view value = trimmed(text.substr(end));
+  for (const std::string_view origin : {"default", "updated"})  // as GPT-NeoX prints
+    if (value.ends_with(origin)) {
+      value.remove_suffix(origin.size());
+      value = value.substr(0, value.find_last_not_of('.') + 1);
+    }
+  settings_.set((deepspeed ? "deepspeed." : "") + std::string(name), std::string(value));
   return true;
 }
 

@@ -40,7 +40,7 @@ std::string made_of(const Settings& settings) {
   for (const std::string& note : facts.notes) out += note + "\n";
   return out + std::to_string(facts.ranks.value_or(0)) + " " + facts.gpu + " " +
          std::to_string(facts.gpus_per_node) + " " + std::to_string(facts.copies) + " " +
-         std::to_string(facts.checkpoints);
+         std::to_string(facts.checkpoints) + " " + std::to_string(facts.updates);
 }
 
 bool has_effect(const std::string& name, const Bases& bases) {
@@ -286,7 +286,7 @@ TEST_CASE("what counts as understood of torchtitan and Megatron-Bridge changes w
   check_law({bridge_words(), {overrides, provider, {{"@program", "run_recipe.py"}}}, {}});
 }
 
-TEST_CASE("what counts as understood of verl, nanotron and NeMo changes what is read") {
+TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry and NeMo is read") {
   const std::vector<std::pair<const char*, const char*>> verl = {
       {"actor_rollout_ref.model.path", "qwen3-8b"}, {"trainer.nnodes", "2"}};
   auto by_megatron = verl;
@@ -303,6 +303,12 @@ TEST_CASE("what counts as understood of verl, nanotron and NeMo changes what is 
   auto experts = nanotron;
   experts.push_back({"model.model_config.moe_num_experts", "8"});
   check_law({nanotron_words(), {nanotron, experts}, {}});
+  const std::vector<std::pair<const char*, const char*>> neox = {
+      {"pipe_parallel_size", "1"}, {"num_layers", "4"}, {"hidden_size", "512"}};
+  check_law({neox_words(), {neox}, {}});
+  const std::vector<std::pair<const char*, const char*>> foundry = {
+      {"device_train_microbatch_size", "1"}, {"model.d_model", "512"}, {"precision", "amp_bf16"}};
+  check_law({foundry_words(), {foundry}, {}});
   const std::vector<std::pair<const char*, const char*>> nemo = {
       {"model.num_layers", "4"},
       {"trainer.devices", "8"},
