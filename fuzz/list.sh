@@ -7,7 +7,7 @@ replay=$1
 cd "$2"
 
 not_fuzzed="
-read_file read_input read_run_file read_toml_file read_csv read_toml_text read_bytes  files of those that take their text
+read_file read_input read_run_file read_diagnose_files read_toml_file read_csv read_toml_text read_bytes  files of those that take their text
 read_identity read_members read_run_goal read_cost read_site read_power read_failures  by scenario
 read_stragglers read_without read_setting  by scenario
 read_exchange_kernels read_network_constants read_nccl_tuning  catalogue files: by scenario's reader

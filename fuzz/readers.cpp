@@ -47,6 +47,8 @@
 #include "sim/study/sweep.hpp"
 #include "sim/tables/calibration_table.hpp"
 #include "sim/timeline/timeline_file.hpp"
+#include "validate/diagnose/pasted.hpp"
+#include "validate/diagnose/said.hpp"
 #include "validate/diagnose/surroundings.hpp"
 #include "validate/trace/log.hpp"
 #include "validate/trace/records/events.hpp"
@@ -104,6 +106,14 @@ void read_as_trace(const std::string& path) {
     validate::read_trace(path, file);
   else
     validate::read_log(path, file);
+}
+
+/// A text as people paste it, and what its prose says.
+void read_as_pasted(Bytes bytes) {
+  const validate::PastedText pasted = validate::read_pasted(text_of(bytes), "fuzz.md", catalogue());
+  if (!pasted.configurations.empty()) sim::read_launch_files(pasted.configurations, catalogue());
+  sim::Facts facts;
+  validate::add_said(text_of(bytes), "fuzz.md", catalogue(), facts);
 }
 
 /// The bytes as the file of the one rank that saved.
@@ -236,6 +246,7 @@ constexpr Reader table[] = {
        calibrate::parse_topology_matrix(calibrate::parse_text("fuzz.txt", text_of(b)), ignored);
      }},
     {"trace", "json", [](Bytes b) { read_as_trace(File(b, "json").path()); }},
+    {"pasted", "md", read_as_pasted},
     {"nsight", "sqlite", [](Bytes b) { validate::read_nsight(File(b, "sqlite").path()); }},
     {"chakra", "et", [](Bytes b) { sim::read_et(File(b, "et").path()); }},
     {"design_goal", "toml",

@@ -19,7 +19,7 @@ log=$work/megatron.log
 node="--set cluster.node=dgx-h100 --no-alternatives"
 # shellcheck disable=SC2086  # several words
 {
-  expect 8 '^Slower than expected: .* a step where .* is expected' diagnose "$log" $node
+  expect 8 '^Slower than [0-9]* % of such runs: .* a step where .* is expected' diagnose "$log" $node
   expect 8 '"slower": true' diagnose "$log" $node --json
   expect 8 'not explained' diagnose "$log" $node --report "$work/page.html"
   "$python" "$2/tests/cli/shared/read_page.py" html "$work/page.html" ||
@@ -85,6 +85,18 @@ printf '        SW Power Cap                      : Active\n' >"$work/smi.txt"
   expect 0 'allreduce of .* on 8 ranks takes .* times as long as expected' \
     diagnose "$work/usual.log" "$test" $run --set cluster.node=dgx-a100 --json
 }
+
+# Without a step: whether it fits, and what is expected; a question's text as it is pasted.
+threads=$2/tests/validate/diagnose/threads
+expect 4 'of memory a GPU where .* are there: it does not fit' \
+  diagnose "$threads/31.md" --out "$work/31.toml" --no-alternatives
+expect 0 'of memory a GPU of .*: it fits with' \
+  diagnose "$threads/28.md" --out "$work/28.toml" --no-alternatives
+expect 0 'CUDA_LAUNCH_BLOCKING=1: a sign of' \
+  diagnose "$threads/28.md" --out "$work/28.toml" --no-alternatives
+expect 3 'nobody says cluster.node' diagnose "$threads/36.md" --no-alternatives
+expect 8 'a step of verl is 4 updates of the policy' \
+  diagnose "$threads/29.md" --out "$work/29.toml" --no-alternatives
 
 # Traces of eight ranks, of which one computes 1.3 times as long as the others.
 "$program" run "$work/run.toml" --no-fold --timeline "$work/usual.json" >/dev/null

@@ -87,7 +87,7 @@ std::string cost_text(const Cost& cost) {
   std::string out = fmt::format("by the simulation {} a step", milliseconds(cost.alone));
   constexpr double as_good_as_alone = 0.05e-3;
   if (std::abs(cost.share - cost.alone) > as_good_as_alone)
-    out += fmt::format(" alone, {} of it beside the others", milliseconds(cost.share));
+    out += fmt::format(" alone, its share beside the others {}", milliseconds(cost.share));
   return out;
 }
 

@@ -267,8 +267,9 @@ std::string model_in(std::string_view prose, const sim::Catalogue& catalogue) {
     constexpr std::size_t longest = 60, most = 200;
     if (!has_size(word) || word.size() > longest || tried.size() > most) continue;
     if (!tried.insert(std::string(word)).second) continue;
-    const std::string name = sim::model_in_file_name(std::string(word) + ".txt", catalogue);
+    std::string name = lower(sim::model_in_file_name(std::string(word) + ".txt", catalogue));
     if (name.empty()) continue;
+    std::ranges::replace(name, '_', '-');
     sim::Facts facts;
     sim::set_model_name(facts, name, catalogue, "");
     if (const sim::TomlValue* said = facts.find("model.name")) found.insert(*said->text());
@@ -310,7 +311,8 @@ void add_said(std::string_view prose, const std::string& path, const sim::Catalo
   if (const auto ranks = said.ranks(); ranks && !facts.ranks) {
     facts.ranks = ranks;
     facts.ranks_source = path;
-    facts.notes.push_back(fmt::format("{}: read as {} GPUs.", path, *ranks));
+    facts.notes.push_back(
+        fmt::format("{}: read as {} GPU{}.", path, *ranks, *ranks == 1 ? "" : "s"));
   }
   if (is_known_model(facts, catalogue)) return;
   if (const std::string model = model_in(prose, catalogue); !model.empty()) {
