@@ -21,7 +21,7 @@ set(rooms_sim files form pictures processes program tables network import networ
   design told timeline chakra output compare handout agent command page resident python browser)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)
 set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command rows published
-  layers goodput memory cluster trace/records trace diagnose)
+  layers goodput memory cluster trace/records trace pasted diagnose)
 
 set(num_files 0)
 set(broken "")

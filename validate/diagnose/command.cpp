@@ -10,7 +10,9 @@
 #include "validate/diagnose/attribution.hpp"
 #include "validate/diagnose/clues.hpp"
 #include "validate/diagnose/files.hpp"
+#include "validate/diagnose/logs.hpp"
 #include "validate/diagnose/network_tests.hpp"
+#include "validate/diagnose/node_reports.hpp"
 #include "validate/diagnose/percentile.hpp"
 #include "validate/diagnose/report.hpp"
 #include "validate/diagnose/score.hpp"
@@ -77,14 +79,41 @@ void hold_against_itself(const StepBreakdown& m, const sim::StepReport& expected
       *m.flops_per_second_per_gpu / 1e12, by_time / 1e12));
 }
 
+/// Logs alone, of which there are several: no one run.
+bool are_logs(const DiagnoseInputs& in) {
+  return in.logs.size() > 1 && in.run.traces.empty() && in.run.timelines.empty();
+}
+
+int compare(const DiagnoseInputs& in, const sim::Arguments& arguments, sim::Session& session) {
+  for (const char* name : {"out", "report", "svg"})
+    if (arguments.has(name))
+      throw sim::UsageError(fmt::format("--{} is of one run", name), "give one log");
+  std::optional<std::int64_t> skip;
+  if (arguments.has("skip")) skip = arguments.count("skip", 0, 0);
+  std::optional<sim::TomlValue> given;
+  if (arguments.has("scenario")) given = one_document(arguments.get("scenario"));
+  LogComparison found = compare_logs(in, skip, sim::settings_of(diagnose_verb, arguments),
+                                     given ? &*given : nullptr, session);
+  for (const Sign& sign : in.around.signs)
+    found.notes.push_back(fmt::format("{}: {}: a sign of \"{}\".", sign.where, sign.evidence,
+                                      words_of(sign.kind).title));
+  const sim::ToldSection told = told_of(found);
+  if (!sim::print_answer(arguments, forms_of(told, "diagnose", {"runs", "changes"})))
+    return sim::exit_unwritten;
+  return is_slower(found) ? sim::exit_slower : sim::exit_ok;
+}
+
 /// Of files that say what is run and show no step of it: the forecast, and what would fit.
-Diagnosis without_steps(Diagnosis out, const DiagnoseInputs& in, const RunScenario& run,
+Diagnosis without_steps(Diagnosis out, DiagnoseInputs& in, const RunScenario& run,
                         sim::Session& session) {
   const sim::Scenario& s = out.expected.scenario;
   out.found.expected = seconds(out.expected.step_time);
   out.contradictions = contradictions(in.run.facts, s);
   for (const std::vector<std::string>& notes : {run.notes, in.run.facts.notes})
     out.notes.insert(out.notes.end(), notes.begin(), notes.end());
+  for (const std::string& path : in.network_tests)
+    add_network_test(path, s, session, in.around, out.notes);
+  for (const std::string& path : in.topologies) add_topology(path, s, in.around, out.notes);
   add_signs(out.found, in.around, s, false, session, out.notes);
   constexpr double any = 1e300;
   if (!out.fits()) out.faster = faster_ways(s, any, session);
@@ -121,6 +150,7 @@ Diagnosis diagnose(DiagnoseInputs in, const sim::Arguments& arguments, sim::Sess
     }
   for (const std::string& path : in.network_tests)
     add_network_test(path, s, session, in.around, out.notes);
+  for (const std::string& path : in.topologies) add_topology(path, s, in.around, out.notes);
   if (parts.empty() && out.found.causes.back().seconds > noise_share * out.found.expected)
     out.notes.emplace_back(
         "A log alone does not say where the time goes. What would: traces of some steps (PyTorch "
@@ -159,6 +189,7 @@ int run_diagnose(const sim::Arguments& arguments, const sim::Catalogue& catalogu
   sim::Session session(catalogue);
   const std::vector<std::string>& files = arguments.positional();
   DiagnoseInputs inputs = read_diagnose_files(files, catalogue);
+  if (are_logs(inputs)) return compare(inputs, arguments, session);
   const bool said = !inputs.run.facts.all.empty() || arguments.has("scenario");
   if (inputs.shows_steps() || !said) check_one_run(inputs.run, files[0]);
   const Diagnosis diagnosis = diagnose(std::move(inputs), arguments, session);

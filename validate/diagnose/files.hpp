@@ -10,10 +10,17 @@
 
 namespace stepcast::validate {
 
+/// A log, and what its own file and those without steps say of its run.
+struct RunLog {
+  StepLog log;
+  Facts facts;
+};
+
 struct DiagnoseInputs {
   TraceInputs run;
+  std::vector<RunLog> logs;  // each of `run` on its own
   Surroundings around;
-  std::vector<std::string> network_tests;  // files
+  std::vector<std::string> network_tests, topologies;  // files
 
   bool shows_steps() const {
     return !run.traces.empty() || !run.timelines.empty() || !run.logs.empty();

@@ -6,10 +6,14 @@
 #include <map>
 
 #include "calibrate/import/import_files.hpp"
+#include "calibrate/import/nccl_tests_csv.hpp"
 #include "calibrate/import/nccl_tests_log.hpp"
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/collective_words.hpp"
+#include "sim/files/csv.hpp"
+#include "validate/trace/records/file.hpp"
+#include "validate/trace/records/nsight.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -39,6 +43,14 @@ Duration expected_time(const sim::CollectiveRow& row, sim::Scenario s, sim::Sess
 
 bool is_network_test(const std::string& path) {
   try {
+    if (path.ends_with(".csv")) return calibrate::is_nccl_tests_csv(sim::read_csv(path));
+    TraceFile file(path);
+    const std::string_view head = file.ahead();
+    const std::size_t first = head.find_first_not_of(" \t\r\n");
+    if (first != std::string_view::npos && (head[first] == '{' || head[first] == '['))
+      return head.find("\"nccl_version\"") != std::string_view::npos ||
+             head.find("\"busbw\"") != std::string_view::npos;
+    if (is_sqlite(file)) return false;
     return calibrate::is_nccl_tests_log(calibrate::parse_text(path, calibrate::read_bytes(path)));
   } catch (const InputError&) {
     return false;

@@ -10,7 +10,7 @@
 
 namespace stepcast::validate {
 
-/// Whether the text is a log of nccl-tests; false for what is no text.
+/// Whether a file is of nccl-tests: its log, its JSON, its CSV; false for what is none.
 bool is_network_test(const std::string& path);
 
 /// The largest message of each collective: a sign where it takes a quarter longer than expected on

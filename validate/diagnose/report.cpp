@@ -8,6 +8,7 @@
 #include "sim/pictures/heat_picture.hpp"
 #include "sim/pictures/waterfall_picture.hpp"
 #include "sim/program/command_line.hpp"
+#include "validate/diagnose/logs.hpp"
 
 namespace stepcast::validate {
 namespace {
@@ -68,13 +69,6 @@ sim::TextTable cause_table(const Diagnosis& d) {
                sim::kept(std::string(words.how_to_check))});
   }
   return table;
-}
-
-/// Broken and set below itself.
-void say_item(sim::ToldSection& out, const char* name, std::size_t width, const std::string& text) {
-  std::string lines = sim::list_item(name, width, text);
-  lines.pop_back();
-  out.say(std::move(lines));
 }
 
 /// What there is to say of each cause, below their table.
@@ -241,7 +235,8 @@ const sim::Form<Diagnosis>& diagnosis_form() {
   static const sim::Form<Diagnosis> form =
       sim::Form<Diagnosis>()
           .has("verdict", "In a sentence.", verdict_text)
-          .has("slower", "Whether the run is slower than expected.", is_slower)
+          .has("slower", "Whether the run is slower than expected.",
+               [](D d) { return is_slower(d); })
           .has("files", "That were read.", [](D d) { return d.files; })
           .has("scenario", "Where it is, or what it was read from.", [](D d) { return d.scenario; })
           .has("measured_s", "A step; left out where the files show none.",
@@ -273,8 +268,15 @@ const sim::Form<Diagnosis>& diagnosis_form() {
 }
 
 nlohmann::ordered_json diagnosis_schema() {
-  return sim::document_schema("diagnose", "What stepcast diagnose prints of files.",
-                              diagnosis_form().schema_of());
+  return sim::document_schema("diagnose",
+                              "What stepcast diagnose prints of files, and of several logs.",
+                              sim::any_of({diagnosis_form().schema_of(), logs_form().schema_of()}));
+}
+
+void say_item(sim::ToldSection& out, const char* name, std::size_t width, const std::string& text) {
+  std::string lines = sim::list_item(name, width, text);
+  lines.pop_back();
+  out.say(std::move(lines));
 }
 
 sim::ToldSection told_of(const Diagnosis& d) {

@@ -42,6 +42,8 @@ std::string verdict_text(const Diagnosis& diagnosis);
 sim::ToldSection told_of(const Diagnosis& diagnosis);
 const sim::Form<Diagnosis>& diagnosis_form();
 nlohmann::ordered_json diagnosis_schema();
+/// Broken and set below itself.
+void say_item(sim::ToldSection& out, const char* name, std::size_t width, const std::string& text);
 sim::Told diagnosis_page(const Diagnosis& diagnosis, const sim::Origin& origin);
 
 }  // namespace stepcast::validate

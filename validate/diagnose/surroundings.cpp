@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "validate/diagnose/node_reports.hpp"
 #include "validate/trace/records/file.hpp"
 #include "validate/trace/records/numbers.hpp"
 
@@ -88,6 +89,10 @@ class SignReader {
 
   void line(std::string_view text) {
     ++number_;
+    if (dmon_.line(text)) {
+      out_.known = true;
+      return;
+    }
     variables(text);
     for (const auto& [part, also, kind] : slow_lines)
       if (holds(text, part) && (also.empty() || holds(text, also)))
@@ -97,6 +102,11 @@ class SignReader {
     if (holds(text, "via NET/IB") && !holds(text, "GDRDMA"))
       add({CauseKind::slow_link, "InfiniBand without GPUDirect: " + squeezed(text), ""}, "gdr");
     health(text);
+  }
+
+  /// When all lines are read: what the second-by-second figures of nvidia-smi come to.
+  void finish() {
+    for (Sign& sign : dmon_.signs(path_)) out_.signs.push_back(std::move(sign));
   }
 
  private:
@@ -163,6 +173,7 @@ class SignReader {
 
   std::string path_;
   Surroundings& out_;
+  DmonReader dmon_;
   std::set<std::string> seen_;
   std::int64_t number_ = 0;
   std::optional<double> power_, most_;
@@ -185,6 +196,7 @@ void read_surroundings(const std::string& path, Surroundings& out) {
     line.clear();
   }
   reader.line(line);
+  reader.finish();
 }
 
 }  // namespace stepcast::validate

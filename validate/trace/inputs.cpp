@@ -17,14 +17,6 @@
 namespace stepcast::validate {
 namespace {
 
-sim::TomlValue document_in(const std::string& path) {
-  const sim::Study study = sim::read_study(sim::read_toml_file(path));
-  if (study.num_points() != 1)
-    throw InputError(path, fmt::format("is a sweep of {} points", study.num_points()),
-                     "a trace is of one run: write its scenario");
-  return study.document_of(study.point(0));
-}
-
 /// Writes what was read beside what it was read from, unless a file of the user's stands there.
 void keep_document(const sim::TomlValue& document, const std::string& verb,
                    const sim::Arguments& arguments, RunScenario& out) {
@@ -82,6 +74,14 @@ void add_log(MeasuredStep& measured, MeasuredStep log) {
 }
 
 }  // namespace
+
+sim::TomlValue one_document(const std::string& path) {
+  const sim::Study study = sim::read_study(sim::read_toml_file(path));
+  if (study.num_points() != 1)
+    throw InputError(path, fmt::format("is a sweep of {} points", study.num_points()),
+                     "a trace is of one run: write its scenario");
+  return study.document_of(study.point(0));
+}
 
 void read_run_file(const std::string& path, const sim::Catalogue& catalogue, TraceInputs& out) {
   TraceFile file(path);
@@ -141,7 +141,7 @@ RunScenario scenario_of(const TraceInputs& inputs, const sim::Verb& verb,
   if (arguments.has("scenario")) {
     if (arguments.has("out"))
       throw sim::UsageError("--out keeps a scenario that is read, --scenario gives one");
-    sim::TomlValue document = document_in(arguments.get("scenario"));
+    sim::TomlValue document = one_document(arguments.get("scenario"));
     for (const auto& [key, value] : settings) sim::set_path(document, key, value);
     return {sim::read_scenario(document, catalogue), arguments.get("scenario")};
   }

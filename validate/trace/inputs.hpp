@@ -42,6 +42,9 @@ void count_updates(TraceInputs& inputs);
 /// Throws InputError where files are of several runs, and where none shows a step.
 void check_one_run(const TraceInputs& inputs, const std::string& first_file);
 
+/// The one scenario of a file. Throws InputError for a sweep.
+sim::TomlValue one_document(const std::string& path);
+
 struct RunScenario {
   sim::Scenario scenario;
   std::string from;  // its file

@@ -18,11 +18,12 @@ from ._call import forget
 from ._errors import Error, InputError, NoFeasiblePlan, OutputError
 from ._program import engine, program, version
 from ._report import Report
-from ._verbs import ask, collective, compare, run, search, sweep
+from ._verbs import ask, collective, compare, diagnose, run, search, sweep
 
 __all__ = [
     "Error", "Frame", "InputError", "NoFeasiblePlan", "OutputError", "Report", "ask", "collective",
-    "compare", "engine", "forget", "program", "read", "run", "search", "sweep", "version",
+    "compare", "diagnose", "engine", "forget", "program", "read", "run", "search", "sweep",
+    "version",
 ]
 for _public in (Error, InputError, NoFeasiblePlan, OutputError):
     _public.__module__ = __name__  # as they are called: stepcast.InputError

@@ -33,7 +33,9 @@ def answer(verb, words, folder=None):
         raise error_of(code, error["message"], error.get("where") or "", error.get("hint") or "")
     # In a sweep, what has no answer is a row that says so.
     refused = "refused" in result
-    if (code == 0 and not refused) or ("points" in result and code in (1, 4)):
+    # A diagnosis says by its code how the run stands, and is an answer whatever it says.
+    answered = "verdict" in result or ("points" in result and code in (1, 4))
+    if (code == 0 and not refused) or answered:
         if said:
             print(said, end="", file=sys.stderr)
         return result

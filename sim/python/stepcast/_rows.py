@@ -2,8 +2,8 @@
 
 
 def rows_of(answer):
-    """The rows of what a verb printed: points, plans, sides, or itself."""
-    for several in ("points", "plans", "sides"):
+    """The rows of what a verb printed: points, plans, sides, causes, compared logs, or itself."""
+    for several in ("points", "plans", "sides", "causes", "runs"):
         if isinstance(answer.get(several), list):
             return answer[several]
     return [answer]

@@ -70,6 +70,27 @@ def collective(kind, *scenario, **keys):
     return ask("collective", kind, *scenario, **keys)
 
 
+def diagnose(*files, **keys):
+    """Why a run of your own is slower than expected: logs, traces, configurations, a pasted text,
+    in any mix; ``["verdict"]``, ``["causes"]`` that add up to the gap. Of several logs, which is
+    slower and by what. A slow run is an answer, no exception: ``["slower"]``. The scenario that
+    was read is kept where ``out`` says, by default beside the first file.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = os.path.join(folder, "train.log")
+    ...     with open(log, "w") as file:
+    ...         for n in range(1, 10):
+    ...             print(f"iteration {n}/ 9 | elapsed time per iteration (ms): 4000.0", file=file)
+    ...     slow = diagnose(log, model={"name": "llama2-7b", "sequence": 4096}, batch={"local": 1},
+    ...                     cluster={"node": "dgx-h100", "nodes": 1}, plan={"data": "zero2"},
+    ...                     no_alternatives=True)
+    >>> slow["slower"], slow["causes"][-1]["cause"]
+    (True, 'not_explained')
+    """
+    return ask("diagnose", *files, **keys)
+
+
 def ask(verb, *sources, **keys):
     """Any verb of the program that prints JSON: ``ask("why", "scenario.toml")``."""
     with _words(verb, sources, keys) as (words, folder):

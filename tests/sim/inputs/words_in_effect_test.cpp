@@ -293,6 +293,7 @@ TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry an
   by_megatron.push_back({"actor_rollout_ref.actor.strategy", "megatron"});
   auto dynamic = verl;
   dynamic.push_back({"actor_rollout_ref.actor.use_dynamic_bsz", "True"});
+  dynamic.push_back({"actor_rollout_ref.actor.ppo_mini_batch_size", "2"});
   check_law({verl_words(), {verl, by_megatron, dynamic}, {}});
   const std::vector<std::pair<const char*, const char*>> nanotron = {
       {"parallelism.dp", "8"},
@@ -305,10 +306,21 @@ TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry an
   check_law({nanotron_words(), {nanotron, experts}, {}});
   const std::vector<std::pair<const char*, const char*>> neox = {
       {"pipe_parallel_size", "1"}, {"num_layers", "4"}, {"hidden_size", "512"}};
-  check_law({neox_words(), {neox}, {}});
+  auto others = neox;
+  for (const auto& said : {std::pair{"norm", "rmsnorm"},
+                           {"activation", "swiglu"},
+                           {"attention_config", "[[['flash'], 4]]"},
+                           {"pos_emb", "rotary"}})
+    others.push_back(said);
+  check_law({neox_words(), {neox, others}, {}});
   const std::vector<std::pair<const char*, const char*>> foundry = {
       {"device_train_microbatch_size", "1"}, {"model.d_model", "512"}, {"precision", "amp_bf16"}};
-  check_law({foundry_words(), {foundry}, {}});
+  auto sharded = foundry;
+  for (const auto& said : {std::pair{"model.max_seq_len", "512"},
+                           {"model.attn_config.attn_impl", "flash"},
+                           {"fsdp_config.mixed_precision", "PURE"}})
+    sharded.push_back(said);
+  check_law({foundry_words(), {foundry, sharded}, {}});
   const std::vector<std::pair<const char*, const char*>> nemo = {
       {"model.num_layers", "4"},
       {"trainer.devices", "8"},

@@ -1,10 +1,10 @@
-#include "validate/diagnose/pasted.hpp"
+#include "validate/pasted/pasted_text.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "tests/session.hpp"
-#include "validate/diagnose/pasted_lines.hpp"
-#include "validate/diagnose/said.hpp"
+#include "validate/pasted/lines.hpp"
+#include "validate/pasted/said.hpp"
 
 using namespace stepcast;
 using namespace stepcast::validate;

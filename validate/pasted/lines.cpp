@@ -1,4 +1,4 @@
-#include "validate/diagnose/pasted_lines.hpp"
+#include "validate/pasted/lines.hpp"
 
 #include <algorithm>
 #include <map>

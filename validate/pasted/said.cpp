@@ -1,4 +1,4 @@
-#include "validate/diagnose/said.hpp"
+#include "validate/pasted/said.hpp"
 
 #include <fmt/format.h>
 

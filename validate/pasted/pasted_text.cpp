@@ -1,4 +1,4 @@
-#include "validate/diagnose/pasted.hpp"
+#include "validate/pasted/pasted_text.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "engine/check.hpp"
 #include "sim/inputs/text_pieces.hpp"
-#include "validate/diagnose/pasted_lines.hpp"
+#include "validate/pasted/lines.hpp"
 
 namespace stepcast::validate {
 namespace {
