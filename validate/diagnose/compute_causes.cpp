@@ -76,13 +76,37 @@ bool find_imbalance(Inquest& run) {
   return true;
 }
 
+/// What comes with a pass that runs again: its transfers, and the gaps between its launches.
+void take_repeated(Inquest& run, Cause& cause) {
+  constexpr double again = 1.2;  // times the calls
+  for (auto& [kind, seconds] : run.left.moves) {
+    const auto measured = run.mine().exchanges.find(kind),
+               expected = run.should().exchanges.find(kind);
+    if (measured == run.mine().exchanges.end() || expected == run.should().exchanges.end())
+      continue;
+    if (measured->second.calls > again * expected->second.calls) cause.seconds += taken(seconds);
+  }
+  double calls = 0, more = 0;
+  for (const auto& [kind, tally] : run.mine().kernels) {
+    calls += tally.calls;
+    more += tally.calls - calls_of(run.should(), kind).calls;
+  }
+  if (calls <= 0 || more <= 0) return;
+  const double gaps = std::clamp(run.left.gaps, 0.0, more / calls * run.mine().gaps);
+  cause.seconds += gaps;
+  run.left.gaps -= gaps;
+}
+
 bool find_recompute(Inquest& run) {
   const CallTally forward = calls_of(run.mine(), TraceKind::attention_forward),
                   expected = calls_of(run.should(), TraceKind::attention_forward);
   if (expected.calls == 0 || forward.calls < 1.5 * expected.calls) return false;
   Cause cause{CauseKind::recompute};
-  for (auto& [kind, seconds] : run.left.more)
-    if (kind != TraceKind::optimizer) cause.seconds += taken(seconds);
+  // Kernels of the forward pass are shorter than the mean of both passes, which therefore falls.
+  for (auto* amounts : {&run.left.more, &run.left.slower})
+    for (auto& [kind, seconds] : *amounts)
+      if (kind != TraceKind::optimizer) cause.seconds += taken(seconds);
+  take_repeated(run, cause);
   cause.surety = Surety::sure;
   cause.evidence = fmt::format("{:.0f} forward attentions a step where {:.0f} are expected",
                                forward.calls, expected.calls);
@@ -103,6 +127,7 @@ void find_copies(Inquest& run) {
 }
 
 void find_unfused(Inquest& run) {
+  constexpr double more_calls = 1.1;
   double more = 0, calls = 0, expected = 0;
   for (const auto& [kind, seconds] : run.left.more) {
     if (!is_memory_bound(kind) || kind == TraceKind::copy) continue;
@@ -110,12 +135,18 @@ void find_unfused(Inquest& run) {
     calls += calls_of(run.mine(), kind).calls;
     expected += calls_of(run.should(), kind).calls;
   }
-  if (more < run.noise || calls < 1.1 * expected) return;
+  if (more < run.noise || calls < more_calls * expected) return;
   Cause cause{CauseKind::unfused, 0,
               fmt::format("{:.0f} small kernels a step where {:.0f} are expected", calls, expected),
               run.beside_forecast(more)};
-  for (auto& [kind, seconds] : run.left.more)
-    if (is_memory_bound(kind) && kind != TraceKind::copy) cause.seconds += taken(seconds);
+  // Where others are among them, the mean of a kind says nothing of the expected ones.
+  for (auto& [kind, seconds] : run.left.more) {
+    if (!is_memory_bound(kind) || kind == TraceKind::copy) continue;
+    const double measured = calls_of(run.mine(), kind).calls,
+                 usual = calls_of(run.should(), kind).calls;
+    cause.seconds += taken(seconds);
+    if (measured > more_calls * usual) cause.seconds += taken(run.left.slower[kind]);
+  }
   run.causes.push_back(std::move(cause));
 }
 
@@ -170,6 +201,9 @@ void find_more_kernels(Inquest& run) {
 }
 
 void find_slow_kernels(Inquest& run) {
+  // Of many ranks the slowest is beyond the noise of one: what is slow on all is so on most.
+  const std::vector<double> all = slownesses(run, nullptr);
+  if (all.size() > 2 && median(all) < 1 + noise_share) return;
   const auto of = [&](bool (*counts)(TraceKind)) {
     return slowness_of(run.mine(), run.should(), counts).value_or(1);
   };

@@ -97,6 +97,10 @@ void find_launch_blocking(Inquest& run) {
 }
 
 void find_host(Inquest& run) {
+  // A host that is late between launches is late between steps as well.
+  constexpr double as_well = 0.3;
+  if (run.left.gaps > run.noise && run.left.gaps > as_well * run.left.boundary)
+    run.left.gaps += taken(run.left.boundary);
   for (const IdleCause& one : idle_causes) {
     double& amount = run.left.*one.left;
     if (amount < run.noise) continue;

@@ -99,6 +99,16 @@ std::string exchange_text(const Inquest& run, const ExchangeKind& kind) {
                      run.expected.between_nodes.contains(kind) ? "between nodes" : "inside a node");
 }
 
+/// Transfers that take longer slow the kernels beside them for longer, by no more than they are.
+void take_slowed_kernels(Inquest& run, Cause& cause) {
+  const auto beside = [](const RankParts& rank) { return rank.communicating * rank.under_compute; };
+  const double longer = beside(run.mine()) - beside(run.should());
+  const double slower = sum_of(run.left.slower);
+  if (slower < run.noise || slower > longer) return;
+  for (auto& [kind, seconds] : run.left.slower) cause.seconds += taken(seconds);
+  cause.evidence += fmt::format("; kernels beside them take {} longer", milliseconds(slower));
+}
+
 }  // namespace
 
 void find_slow_network(Inquest& run) {
@@ -125,6 +135,7 @@ void find_slow_network(Inquest& run) {
     run.causes.push_back(std::move(cause));
     return;
   }
+  take_slowed_kernels(run, cause);
   if (const auto found = explaining_variable(run)) {
     const auto& [name, value] = found->variable;
     cause.kind = CauseKind::wrong_protocol;

@@ -12,99 +12,46 @@
 #include "sim/program/parallel.hpp"
 #include "sim/scenario/file.hpp"
 #include "validate/diagnose/attribution.hpp"
+#include "validate/diagnose/clues.hpp"
 
 namespace stepcast::validate {
 namespace {
 
 /// Plans that faults are put into: small models, so that a step of 512 ranks is soon run.
 struct Base {
-  const char *name, *toml;
-  bool stages = false;
+  const char *name, *model, *node, *data, *batch, *framework;
+  std::int64_t layers, sequence, nodes, tensor = 1, pipeline = 1, expert = 1;
+
+  std::string toml() const {
+    std::string out = fmt::format(
+        "[model]\nname = \"{}\"\nlayers = {}\nsequence = {}\n[cluster]\nnode = \"{}\"\n"
+        "nodes = {}\n[batch]\n{}\n[software]\nframework = \"{}\"\n[plan]\ndata = \"{}\"\n",
+        model, layers, sequence, node, nodes, batch, framework, data);
+    if (tensor > 1) out += fmt::format("tensor = {}\nsequence_parallel = true\n", tensor);
+    if (pipeline > 1) out += fmt::format("pipeline = {}\n", pipeline);
+    if (expert > 1) out += fmt::format("expert = {}\n[routing]\nkind = \"balanced\"\n", expert);
+    return out;
+  }
 };
 constexpr Base bases[] = {
-    {"FSDP, 16 ranks", R"([model]
-name = "llama3-8b"
-layers = 16
-sequence = 4096
-[cluster]
-node = "dgx-h100"
-nodes = 2
-[plan]
-data = "zero3"
-[batch]
-local = 1
-[software]
-framework = "pytorch-fsdp2"
-)"},
-    {"tensor 4 x pipeline 2, 32 ranks", R"([model]
-name = "llama3-8b"
-layers = 16
-sequence = 4096
-[cluster]
-node = "dgx-h100"
-nodes = 4
-[plan]
-data = "zero1"
-tensor = 4
-pipeline = 2
-sequence_parallel = true
-[batch]
-global = 32
-[software]
-framework = "megatron-core"
-)",
-     true},
-    {"data parallel, 64 ranks", R"([model]
-name = "llama2-1b"
-sequence = 2048
-[cluster]
-node = "dgx-a100"
-nodes = 8
-[plan]
-data = "zero1"
-[batch]
-local = 2
-[software]
-framework = "megatron-core"
-)"},
-    {"tensor 8 x pipeline 4, 128 ranks", R"([model]
-name = "llama3-70b"
-layers = 16
-sequence = 4096
-[cluster]
-node = "dgx-h100"
-nodes = 16
-[plan]
-data = "zero1"
-tensor = 8
-pipeline = 4
-sequence_parallel = true
-[batch]
-global = 32
-[software]
-framework = "megatron-core"
-)",
-     true},
-    {"tensor 8 x data 64, 512 ranks", R"([model]
-name = "llama3-70b"
-layers = 4
-sequence = 4096
-[cluster]
-node = "dgx-h100"
-nodes = 64
-[plan]
-data = "zero1"
-tensor = 8
-sequence_parallel = true
-[batch]
-global = 64
-[software]
-framework = "megatron-core"
-)"},
+    {"FSDP, 16 ranks", "llama3-8b", "dgx-h100", "zero3", "local = 1", "pytorch-fsdp2", 16, 4096, 2},
+    {"tensor 4 x pipeline 2, 32 ranks", "llama3-8b", "dgx-h100", "zero1", "global = 32",
+     "megatron-core", 16, 4096, 4, 4, 2},
+    {"data parallel, 64 ranks", "llama2-1b", "dgx-a100", "zero1", "local = 2", "megatron-core", 22,
+     2048, 8},
+    {"tensor 8 x pipeline 4, 128 ranks", "llama3-70b", "dgx-h100", "zero1", "global = 32",
+     "megatron-core", 16, 4096, 16, 8, 4},
+    {"tensor 8 x data 64, 512 ranks", "llama3-70b", "dgx-h100", "zero1", "global = 64",
+     "megatron-core", 4, 4096, 64, 8},
+    {"expert 8, 16 ranks", "mixtral-8x7b", "dgx-h100", "zero1", "local = 1", "megatron-core", 4,
+     4096, 2, 1, 1, 8},
 };
 
-/// Whether the base can have the fault: one stage has no imbalance.
-bool can_have(const Base& base, Fault fault) { return fault != Fault::imbalance || base.stages; }
+/// Whether the base can have the fault: one stage has no imbalance, a dense model no experts.
+bool can_have(const Base& base, Fault fault) {
+  if ((fault == Fault::experts) != (base.expert > 1)) return false;
+  return fault != Fault::imbalance || base.pipeline > 1;
+}
 
 bool names_right(Fault fault, CauseKind cause) {
   switch (fault) {
@@ -126,18 +73,33 @@ bool names_right(Fault fault, CauseKind cause) {
       return cause == CauseKind::stage_imbalance;
     case Fault::launch_blocking:
       return cause == CauseKind::launch_blocking;
+    case Fault::host_bound:
+      return cause == CauseKind::host_bound;
+    case Fault::recompute:
+      return cause == CauseKind::recompute;
+    case Fault::unfused:
+      return cause == CauseKind::unfused;
+    case Fault::slow_attention:
+      return cause == CauseKind::slow_attention;
+    case Fault::fp32_products:
+      return cause == CauseKind::fp32_products;
+    case Fault::slow_kernels:
+      return cause == CauseKind::slow_kernels;
+    case Fault::clocks:
+      return cause == CauseKind::clocks;
+    case Fault::experts:
+      return cause == CauseKind::expert_imbalance;
+    case Fault::stalls:
+      return cause == CauseKind::stalls;
+    case Fault::drift:
+      return cause == CauseKind::drift;
   }
   return false;
 }
 
-FaultOutcome outcome_of(const FaultCase& one, const FaultyRun& run, sim::Session& session,
-                        std::vector<RankTrace> traces) {
-  const ExpectedStep expected = expected_step(one.scenario, session, true);
-  const auto under = [&](const std::string& name, const std::string& value) {
-    return exchanges_under(expected.report.scenario, session, name, value);
-  };
-  const Attribution found = attribute(parts_of(std::move(traces), 1), expected, under);
-  FaultOutcome out{one.fault, one.base, one.seed, run.step, run.lengthened};
+FaultOutcome judged(const FaultCase& one, const Attribution& found, double step, double lengthened,
+                    std::optional<std::int64_t> rank) {
+  FaultOutcome out{one.fault, one.base, one.seed, step, lengthened};
   for (const Cause& cause : found.causes)
     out.causes += fmt::format("{}{} {}", out.causes.empty() ? "" : ", ", words_of(cause.kind).key,
                               milliseconds(cause.seconds));
@@ -146,9 +108,31 @@ FaultOutcome outcome_of(const FaultCase& one, const FaultyRun& run, sim::Session
   out.first = first.kind;
   out.named = first.seconds;
   out.cause_right = names_right(one.fault, first.kind);
-  out.close = std::abs(first.seconds - run.lengthened) <= close_enough * run.lengthened;
-  if (run.rank) out.rank_right = first.ranks == std::vector<std::int64_t>{*run.rank};
+  out.close = std::abs(first.seconds - lengthened) <= close_enough * lengthened;
+  if (rank) out.rank_right = first.ranks == std::vector<std::int64_t>{*rank};
   return out;
+}
+
+FaultOutcome outcome_of(const FaultCase& one, FaultyRun run, sim::Session& session) {
+  const ExpectedStep expected = expected_step(one.scenario, session, true);
+  const auto under = [&](const std::string& name, const std::string& value) {
+    return exchanges_under(expected.report.scenario, session, name, value);
+  };
+  const Attribution found = attribute(parts_of(std::move(run.traces), 1), expected, under);
+  return judged(one, found, run.step, run.lengthened, run.rank);
+}
+
+/// Of a log, which shows no rank.
+FaultOutcome outcome_of_log(const FaultCase& one, sim::Session& session) {
+  const FaultyLog run = log_with_fault(one, session);
+  StepLog log;
+  log.step_s = run.step_s;
+  Attribution found;
+  found.measured = run.step;
+  found.expected = run.expected;
+  found.causes.push_back({CauseKind::not_explained, run.step - run.expected});
+  if (const auto series = series_of(log, 0)) add_series(found, *series);
+  return judged(one, found, run.step, run.lengthened, std::nullopt);
 }
 
 /// What is drawn for a place in the list: fault, first plan, seed.
@@ -168,11 +152,11 @@ FaultOutcome drawn_outcome(const Drawn& drawn, const std::vector<sim::Scenario>&
     if (!can_have(bases[base], drawn.fault)) continue;
     const FaultCase one{drawn.fault, scenarios[base], bases[base].name,
                         drawn.seed + draw * next_draw};
+    if (is_of_log(drawn.fault)) return outcome_of_log(one, session);
     FaultyRun run = run_with_fault(one, session);
     const bool lengthens = run.lengthened >= least_fault * (run.step - run.lengthened);
     if (!lengthens && drawn.fault != Fault::none && draw < most_draws) continue;
-    std::vector<RankTrace> traces = std::move(run.traces);
-    return outcome_of(one, run, session, std::move(traces));
+    return outcome_of(one, std::move(run), session);
   }
 }
 
@@ -216,7 +200,7 @@ std::vector<FaultOutcome> diagnose_faults(const sim::Catalogue& catalogue, std::
   sim::Session session(catalogue);
   std::vector<sim::Scenario> scenarios;
   for (const Base& base : bases) {
-    scenarios.push_back(sim::read_scenario(sim::read_toml(base.toml, base.name), catalogue));
+    scenarios.push_back(sim::read_scenario(sim::read_toml(base.toml(), base.name), catalogue));
     scenarios.back().run.ignore_memory = true;
   }
   std::vector<Drawn> all;

@@ -104,9 +104,10 @@ std::vector<Cause> causes_of(const StepSeries& s) {
                                s.longer, s.counted, sticks_out, milliseconds(s.usual),
                                s.period ? fmt::format(", one every {} steps", *s.period) : ""),
                    Surety::sure});
-  // Of a step that grows evenly from the first quarter on, half is in the mean.
+  // Of steps that grow evenly the quarters' middles lie three quarters of the growth apart, of
+  // which the mean has half.
   if (s.growth > 0)
-    out.push_back({CauseKind::drift, s.growth / 2,
+    out.push_back({CauseKind::drift, s.growth * 2 / 3,
                    fmt::format("the last quarter's usual step is {} longer than the first's",
                                milliseconds(s.growth)),
                    Surety::likely});
