@@ -170,6 +170,13 @@ inline constexpr Names<workloads::OptimizerKernel, 4> optimizer_names{{
     {"per_tensor", workloads::OptimizerKernel::per_tensor},
     {"lamb", workloads::OptimizerKernel::lamb},
 }};
+inline constexpr Names<workloads::Optimizer, 5> optimizer_form_names{{
+    {"adam", workloads::Optimizer::adam},
+    {"adam_8bit", workloads::Optimizer::adam_8bit},
+    {"adafactor", workloads::Optimizer::adafactor},
+    {"muon", workloads::Optimizer::muon},
+    {"sgd", workloads::Optimizer::sgd},
+}};
 inline constexpr Names<workloads::OptimizerStates, 2> optimizer_states_names{{
     {"masters", workloads::OptimizerStates::masters},
     {"deepspeed", workloads::OptimizerStates::deepspeed},

@@ -55,6 +55,7 @@ class MegatronFacts : public Translator {
   void recompute();
   void recompute_blocks(std::int64_t layers);
   void precision();
+  bool update(std::string& data);
   void recipe();
 };
 
@@ -241,8 +242,26 @@ void MegatronFacts::data() {
     data = kind == "optim_grads_params" ? "zero3" : kind == "optim_grads" ? "zero2" : data;
   }
   const bool said = find("use_distributed_optimizer") != nullptr || optimizer != nullptr;
+  const bool updates = update(data);
   // Before there was a distributed optimizer nothing names it.
-  if (said || (prefix_.empty() && find("num_layers"))) set("plan.data", data);
+  if (updates || said || (prefix_.empty() && find("num_layers"))) set("plan.data", data);
+}
+
+/// --optimizer; dist_muon, of 0.16 and 0.17, is Muon whose owners sum all gradients and gather all
+/// parameters at once, without the distributed optimizer (layer_wise_optimizer.py, read 2026-11).
+bool MegatronFacts::update(std::string& data) {
+  const std::string* name = find("optimizer");
+  if (name == nullptr || *name == "adam" || *name == "Adam") return false;
+  const bool owners = *name == "dist_muon";
+  if (*name == "muon" || *name == "sgd" || owners)
+    set("plan.optimizer", owners ? std::string("muon") : *name);
+  else
+    note(fmt::format("optimizer = {}: another optimizer than Adam, which is taken.", *name));
+  if (!owners || data != "ddp") return false;
+  data = "zero1";
+  set("software.reduce_scatter", false);
+  set("software.gather_whole", true);
+  return true;
 }
 
 void MegatronFacts::recompute() {

@@ -147,6 +147,11 @@ std::vector<std::string> common_notes(const Scenario& s,
                               s.software.version));
   if (shards_units(s) && s.plan.prefetch != 1 && std::ranges::count(said, "plan.prefetch") == 0)
     out.push_back(fmt::format("plan.prefetch = {} is not said.", s.plan.prefetch));
+  if (s.plan.optimizer != workloads::Optimizer::adam &&
+      std::ranges::count(said, "plan.optimizer") == 0)
+    out.push_back(fmt::format("plan.optimizer = \"{}\" is not said.",
+                              word_for(optimizer_form_names, s.plan.optimizer)));
+  if (s.plan.optimizer_in_backward) out.emplace_back("plan.optimizer_in_backward is not said.");
   if (s.precision.compute == workloads::Dtype::tf32)
     out.emplace_back(
         "tf32 is a mode of PyTorch: torch.backends.cuda.matmul.allow_tf32 = True beside it.");

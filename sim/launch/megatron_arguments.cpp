@@ -90,6 +90,10 @@ constexpr Refusal megatron_refusals[] = {
      [](const Scenario& s) {
        return named(s) + " shards over all data ranks: no plan.shard_degree";
      }},
+    {[](const Scenario& s) {
+       return s.plan.optimizer == workloads::Optimizer::muon && before(s, {2024, 16});
+     },
+     [](const Scenario& s) { return named(s) + " has no Muon: it came with core 0.16"; }},
     {[](const Scenario& s) { return s.model.objective == workloads::Objective::masked; },
      [](const Scenario&) { return std::string("BERT has a training script of its own"); }},
     {[](const Scenario& s) { return !megatron_model_refusal(s).empty(); }, megatron_model_refusal},
@@ -252,6 +256,16 @@ class MegatronArguments {
     if (s_.software.loss.fused && out_.has("cross-entropy-loss-fusion"))
       flag("cross-entropy-loss-fusion");
     optimizer_offload();
+    optimizer();
+  }
+
+  /// Adam is what it takes unasked; Muon from 0.16 on.
+  void optimizer() {
+    using enum workloads::Optimizer;
+    if (s_.plan.optimizer == sgd) set("optimizer", "sgd");
+    if (s_.plan.optimizer != muon) return;
+    const bool owners = s_.plan.data != DataParallel::ddp && before({2024, 18});
+    set("optimizer", owners ? "dist_muon" : "muon");
   }
 
   void context_exchange() {

@@ -153,7 +153,7 @@ constexpr LaunchWord megatron_rows[] = {
     {"use_legacy_models", unsaid, "kernels of before its core", {}, 8},
     {"no_rope_freq", ignored},
     {"transformer_impl", unsaid, "kernels other than Transformer Engine's", "transformer_engine"},
-    {"optimizer", unsaid, "another optimizer than Adam", "adam"},
+    {"optimizer", read, "plan.optimizer", "adam"},
     {"rampup_batch_size", unsaid, "batches grow: the last size is taken"},
     {"num_gpus", read, "cluster.gpus"},
     {"num_nodes", read, "cluster.nodes"},

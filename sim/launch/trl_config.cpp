@@ -82,6 +82,10 @@ std::string training_yaml(const Scenario& s) {
   if (s.software.compiled()) set("torch_compile", "true");
   if (s.software.attention.kernel == workloads::AttentionKernel::flash2)
     set("attn_implementation", "flash_attention_2");
+  using enum workloads::Optimizer;
+  for (const auto& [form, name] :
+       {std::pair{adam_8bit, "adamw_bnb_8bit"}, {adafactor, "adafactor"}, {sgd, "sgd"}})
+    if (s.plan.optimizer == form) set("optim", name);
   const auto& lora = s.model.lora;
   if (lora.rank == 0) return out;
   set("use_peft", "true");

@@ -239,6 +239,10 @@ void visit_plan(Scenario& scenario, Visitor&& visit) {
   visit.may(searched({"tensor_overlap", "tensor collectives in parts beside their products",
                       "tensor-overlap", "KIND"}),
             plan.tensor_overlap, tensor_overlap_names);
+  visit.may(searched({"optimizer", "adam, adam_8bit, adafactor, muon or sgd", "optimizer", "NAME"}),
+            plan.optimizer, optimizer_form_names);
+  visit.may({"optimizer_in_backward", "each tensor is updated when its gradient is there"},
+            plan.optimizer_in_backward);
   visit.may(searched({"activation_offload", "share of layers' activations that lies in host memory",
                       "activation-offload", "SHARE"}),
             plan.offload.activations);

@@ -60,6 +60,8 @@ void visit_expert_software(Experts& experts, Visitor& visit) {
   visit.may({"permute_fused", "rows move to experts in one kernel"}, experts.fused_permute);
   visit.may({"weighed_back", "fused: rows are weighed when they are back, and kept for backward"},
             experts.weighed_back);
+  visit.may({"weighed_wide", "not fused: rows are weighed so in fp32, and kept in fp32 for it"},
+            experts.weighed_wide);
   visit.may({"host_sync", "whether the host reads the rows of experts in every layer"},
             experts.host_counts, host_sync_names);
 }
@@ -108,6 +110,8 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.reentrant_recompute);
   visit.may({"selective_recompute", "what recompute = \"selective\" runs again"},
             software.selective, selective_names);
+  visit.may({"keeps_exchanges", "recompute by operators keeps what all-to-alls leave"},
+            software.keeps_exchanges);
   visit.may("optimizer", software.optimizer.kernel, optimizer_names);
   visit.may({"optimizer_states", "what is kept in fp32"}, software.optimizer.states,
             optimizer_states_names);
@@ -167,6 +171,10 @@ void visit_software(Spec& software, Visitor&& visit) {
   visit.may({"bf16_moments", "it can keep Adam's moments so"}, software.optimizer.bf16_moments);
   visit.may({"master_remainders", "with bf16 moments masters are 16 bits beside the weights"},
             software.optimizer.remainders);
+  visit.positive({"moments_block", "adam_8bit: moments that share a scale"},
+                 software.optimizer.moments_block);
+  visit.may({"wide_embedding_moments", "adam_8bit: the embedding's moments are in fp32"},
+            software.optimizer.wide_embedding_moments);
   visit.may({"clips_each_micro_batch", "before gradients are added up"},
             software.optimizer.clips_each_micro_batch);
   visit.may({"launch_blocking", "the host waits for each kernel: CUDA_LAUNCH_BLOCKING=1"},

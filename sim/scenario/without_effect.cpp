@@ -96,6 +96,9 @@ bool no_offload(S s) {
   return s.plan.offload.activations == 0.0 && s.plan.offload.optimizer == 0.0;
 }
 
+bool no_8bit(S s) { return s.plan.optimizer != workloads::Optimizer::adam_8bit; }
+constexpr const char* says_no_8bit = "no optimizer has moments of 8 bits (plan.optimizer)";
+
 bool one_graph(S s) {
   return !collective(s) && s.software.host.graphs == workloads::Graphs::iteration;
 }
@@ -243,6 +246,9 @@ constexpr Rule rules[] = {
      "precision.moments is not \"bf16\""},
     {"software.weighed_back", [](S s) { return !fused(s) || s.model.experts.count == 0; },
      "it is about fused kernels of experts"},
+    {"software.weighed_wide",
+     [](S s) { return fused(s) || s.software.own() || s.model.experts.count == 0; },
+     "it is about experts of torch's operators"},
     {"software.embedding_unit",
      [](S s) {
        return no_units(s) || s.model.tied_embeddings ||
@@ -263,6 +269,20 @@ constexpr Rule rules[] = {
     {"software.tensor_overlap", one_tensor_rank, "there is one tensor rank"},
     {"software.accumulation_fusion", [](S s) { return !fused(s) || sharded(s); },
      "it is about fused kernels and gradients that live in buckets"},
+    {"software.keeps_exchanges",
+     [](S s) {
+       return !workloads::operators_again(s.plan, s.software) || s.model.experts.count == 0 ||
+              s.plan.expert.degree == 1;
+     },
+     "no layer with experts on other ranks is recomputed by operators"},
+    {"software.optimizer",
+     [](S s) {
+       return s.plan.optimizer == workloads::Optimizer::adam_8bit ||
+              s.plan.optimizer == workloads::Optimizer::adafactor;
+     },
+     "plan.optimizer has kernels of its own"},
+    {"software.moments_block", no_8bit, says_no_8bit},
+    {"software.wide_embedding_moments", no_8bit, says_no_8bit},
     {"software.optimizer_states",
      [](S s) {
        return sharded(s) || s.software.own() || s.software.data.autocast ||
@@ -337,8 +357,8 @@ constexpr Rule rules[] = {
     {"software.reduce_scatter", [](S s) { return sharded(s) || ddp(s) || s.plan.copies() == 1; },
      "it is about zero1"},
     {"software.clip_gradients",
-     [](S s) { return s.software.optimizer.lamb(); },
-     "LAMB takes the norm anyway"},
+     [](S s) { return s.software.optimizer.lamb() || s.plan.optimizer_in_backward; },
+     "LAMB takes the norm anyway, an update inside backward never does"},
     {"software.host_factor", one_graph, says_one_graph},
     {"software.launch_kernel", [](S s) { return s.measured_launch; },
      "the launch is measured ([calibration] launch)"},

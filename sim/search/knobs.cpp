@@ -35,6 +35,7 @@ constexpr auto schedule_words = numbered(schedule_names);
 constexpr auto recompute_words = numbered(recompute_names);
 constexpr auto dispatcher_words = numbered(dispatcher_names);
 constexpr auto recipe_words = numbered(recipe_names);
+constexpr auto optimizer_words = numbered(optimizer_form_names);
 constexpr auto graph_words = numbered(graphs_names);
 constexpr auto tensor_overlap_words = numbered(tensor_overlap_names);
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 3> reduce_words{
@@ -322,6 +323,8 @@ const Knob table[num_knobs] = {
      [](Base, bool) { return all_words(tensor_overlap_words); },
      [](Plan c, std::int64_t value) { return c.plan.tensor == 1 ? 0 : value; },
      tensor_overlap_words, true},
+    {"plan.optimizer", in_plan<&ParallelPlan::optimizer>,
+     [](Base, bool) { return all_words(optimizer_words); }, itself, optimizer_words, true},
     {"plan.activation_offload",
      in_plan<&ParallelPlan::offload, &OffloadPlan::activations>,
      [](Base, bool) {

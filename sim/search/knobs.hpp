@@ -15,7 +15,7 @@
 
 namespace stepcast::sim {
 
-inline constexpr std::size_t num_knobs = 28;
+inline constexpr std::size_t num_knobs = 29;
 
 /// A plan of a space: what each knob says, in the order of knobs(). Small enough for millions.
 using KnobValues = std::array<std::int32_t, num_knobs>;

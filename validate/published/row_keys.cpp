@@ -68,6 +68,9 @@ void put_memory_plan(const PublishedRow& row, ScenarioTable& plan) {
     modules.push_back(sim::toml_text(module, plan.where()));
   if (!modules.empty())
     plan.put("recompute_modules", {.data = std::move(modules), .where = plan.where()});
+  if (const std::string optimizer = stated_optimizer(row); !optimizer.empty())
+    plan.put("optimizer", optimizer);
+  if (updates_in_backward(row)) plan.put_flag("optimizer_in_backward", true);
   const StatedOffload offload = stated_offload(row);
   if (offload.activations > 0) plan.put("activation_offload", offload.activations);
   if (offload.optimizer > 0) plan.put("optimizer_offload", offload.optimizer);
@@ -99,6 +102,8 @@ void put_adapters(const PublishedRow& row, const FrameworkDefaults& framework, T
 void put_software(const PublishedRow& row, const FrameworkDefaults& framework,
                   ScenarioTable& software) {
   if (framework.optimizer == "lamb") software.put("optimizer", framework.optimizer);
+  if (has_word(lower(row.other_flags), {"without expandable segments"}))
+    software.put_flag("expandable_segments", false);
   put_graphs(row, framework, software);
   // Streams that run beside each other need more connections than tensor_overlap leaves them.
   if (overlaps_experts(row, framework)) software.put_flag("tensor_overlap", false);
@@ -123,7 +128,6 @@ TomlValue routing_table(const PublishedRow& row, const std::string& where) {
 
 std::vector<std::string> told_of_words(const PublishedRow& row) {
   if (row.columns != ColumnSet::what_ran) return {};
-  demand_known_optimizer(row);
   std::vector<std::string> told = told_of_flags(row);
   if (const std::string adapters = stated_adapters(row).told; !adapters.empty())
     told.push_back(adapters);

@@ -29,15 +29,14 @@ constexpr Word loss_words[] = {
 };
 
 constexpr Word optimizer_words[] = {
-    {"muon", nullptr, "the optimizer Muon, whose products are not modelled"},
-    {"8-bit", nullptr, "Adam's moments are kept in 8 bits"},
-    {"adamw", "adamw", nullptr},
+    {"muon", "muon", nullptr}, {"8-bit", "adam_8bit", nullptr}, {"adafactor", "adafactor", nullptr},
+    {"sgd", "sgd", nullptr},   {"adam", "adam", nullptr},
 };
 
 /// Of other_flags. A word that is neither here nor read elsewhere (row_keys.cpp) is told.
 constexpr Word flag_words[] = {
     {"tiled mlp", "mlp_tiles", nullptr},
-    {"optimizer in backward", nullptr, "the optimizer runs inside backward"},
+    {"optimizer in backward", "optimizer_in_backward", nullptr},
     {"4-bit base", "lora_base", nullptr},
     {"adapters", "lora_targets", nullptr},
     {"all-to-all", "dispatcher", nullptr},
@@ -156,8 +155,12 @@ bool stated_tiles(const PublishedRow& row) {
   return has_word(lower(row.other_flags), {"tiled mlp"});
 }
 
-void demand_known_optimizer(const PublishedRow& row) {
-  taken_for("optimizer", row.optimizer, optimizer_words);
+std::string stated_optimizer(const PublishedRow& row) {
+  return taken_for("optimizer", row.optimizer, optimizer_words);
+}
+
+bool updates_in_backward(const PublishedRow& row) {
+  return has_word(lower(row.other_flags), {"optimizer in backward"});
 }
 
 std::string told_of_packing(const PublishedRow& row) {

@@ -68,8 +68,9 @@ struct StatedAdapters {
 StatedAdapters stated_adapters(const PublishedRow& row);
 /// The MLP goes in tiles of as many tokens as the model is wide (DeepSpeed's TiledMLP).
 bool stated_tiles(const PublishedRow& row);
-/// AdamW, or not stated.
-void demand_known_optimizer(const PublishedRow& row);
+/// A word of plan.optimizer; empty: not stated.
+std::string stated_optimizer(const PublishedRow& row);
+bool updates_in_backward(const PublishedRow& row);
 
 /// How full the sequences are; empty where nothing is stated.
 std::string told_of_packing(const PublishedRow& row);

@@ -5,6 +5,7 @@
 
 #include "engine/arithmetic.hpp"
 #include "workloads/memory/fixed_memory.hpp"
+#include "workloads/memory/optimizer_states.hpp"
 #include "workloads/memory/rank.hpp"
 #include "workloads/memory/step_allocations.hpp"
 #include "workloads/memory/trainer_memory.hpp"
@@ -27,12 +28,16 @@ std::int64_t parameter_bytes(const MemoryRank& r) {
   return r.in.software.data.autocast ? 4 * r.all : resident_weights(r);
 }
 
-/// Of a parameter: Adam's two moments 8 (4 in bf16), and an fp32 master 4 where weights are kept in
-/// 16 bits.
-std::int64_t state_bytes(const MemoryRank& r) {
+/// Of `share` of a stage's trained parameters: what the optimizer keeps, and an fp32 master 4 where
+/// weights are kept in 16 bits.
+std::int64_t state_bytes(const MemoryRank& r, std::int64_t share) {
   const bool master =
       !r.sharded() && !r.in.software.data.autocast && r.low < 4 && r.in.precision.masters;
-  return 2 * moment_bytes(r) + (master ? master_bytes(r) : 0);
+  const std::int64_t kept = kept_states(r), whole = kept / std::max<std::int64_t>(1, r.all);
+  // Whole bytes of a parameter, and what is over: a product of both would not fit.
+  const double over = static_cast<double>(kept - whole * r.all) / static_cast<double>(r.all);
+  return (whole + (master ? master_bytes(r) : 0)) * share +
+         static_cast<std::int64_t>(over * static_cast<double>(share));
 }
 
 /// Weights of all trained parameters between steps, and their states, over the ranks that hold a
@@ -40,12 +45,12 @@ std::int64_t state_bytes(const MemoryRank& r) {
 std::int64_t checkpoint_bytes(const MemoryRank& r) {
   const std::int64_t share = ceil_div(r.all - r.experts, r.in.plan.copies()) +
                              (r.experts > 0 ? ceil_div(r.experts, r.in.plan.expert_copies()) : 0);
-  if (r.sharded()) return (shard_bytes(r) + state_bytes(r)) * share;
+  const std::int64_t states = state_bytes(r, share);
+  if (r.sharded()) return shard_bytes(r) * share + states;
   if (adapted(r.in.shape))  // frozen weights are elsewhere
-    return ((r.in.software.data.autocast ? 4 : r.low) + state_bytes(r)) * share;
+    return (r.in.software.data.autocast ? 4 : r.low) * share + states;
   const double weight = static_cast<double>(parameter_bytes(r)) / static_cast<double>(r.all);
-  return static_cast<std::int64_t>((weight + static_cast<double>(state_bytes(r))) *
-                                   static_cast<double>(share));
+  return static_cast<std::int64_t>(weight * static_cast<double>(share)) + states;
 }
 
 }  // namespace

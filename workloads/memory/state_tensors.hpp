@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "engine/arithmetic.hpp"
+#include "workloads/memory/optimizer_states.hpp"
 #include "workloads/memory/rank.hpp"
 #include "workloads/memory/step_allocations.hpp"
 #include "workloads/plan/low_precision.hpp"
@@ -26,7 +30,8 @@ class StateTensors {
   void write() {
     weights();
     Tensors forever{};
-    if (!r_.sharded()) add(forever, TensorKind::gradients, resident_gradients(r_));
+    if (!r_.sharded() && !r_.in.plan.optimizer_in_backward)
+      add(forever, TensorKind::gradients, resident_gradients(r_));
     // DeepSpeed's stage 3 copies gradients into a bucket as well (stage3.py, read 2026-11).
     if (r_.sharded() && !(r_.splits_root() && r_.deepspeed())) return;
     buckets(forever);
@@ -34,10 +39,30 @@ class StateTensors {
 
   void moments() {
     Tensors forever{};
-    for (int moment = 0; moment < 2; ++moment)
-      of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
-        return moment_bytes(r_) * updated(n, expert);
-      });
+    // Kind by kind of them: the first of all parameters, then the second.
+    for (std::size_t i = 0; i < most_states(r_.in.plan.optimizer); ++i)
+      of_parameters(forever, TensorKind::optimizer,
+                    [&](const ParameterTensor& p) { return kept_states(r_, p, updated(p))[i]; });
+  }
+
+  /// What the update of the parameter has at once that needs most, or of all where they have it
+  /// together: foreach AdamW keeps the roots of all second moments.
+  void update_work(Tensors& brief) {
+    if (software_.optimizer.kernel == OptimizerKernel::foreach &&
+        r_.in.plan.optimizer == Optimizer::adam)
+      return of_parameters(brief, TensorKind::optimizer,
+                           [&](const ParameterTensor& p) { return shard_bytes(r_) * updated(p); });
+    std::vector<std::int64_t> most;
+    const auto sum = [](const std::vector<std::int64_t>& bytes) {
+      return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+    };
+    Tensors none{};
+    of_parameters(none, TensorKind::optimizer, [&](const ParameterTensor& p) {
+      std::vector<std::int64_t> work = workloads::update_work(r_, p, updated(p));
+      if (sum(work) > sum(most)) most = std::move(work);
+      return std::int64_t{0};
+    });
+    for (const std::int64_t bytes : most) add(brief, TensorKind::optimizer, bytes);
   }
 
   /// `bytes_of` each trained tensor of the stage, or of those of each unit where they are flat.
@@ -45,16 +70,15 @@ class StateTensors {
   void of_parameters(Tensors& tensors, TensorKind kind, BytesOf bytes_of) {
     const auto unit = [&](const ParameterTensors& parameters) {
       if (software_.data.fsdp1() && r_.sharded())
-        return add(tensors, kind, bytes_of(elements_of(parameters), false));
-      for (const ParameterTensor& p : parameters)
-        add(tensors, kind, bytes_of(p.elements, p.expert));
+        return add(tensors, kind, bytes_of(ParameterTensor{"", elements_of(parameters)}));
+      for (const ParameterTensor& p : parameters) add(tensors, kind, bytes_of(p));
     };
     for (std::size_t i = 0; i < r_.trained().kind_of.size(); ++i) unit(r_.trained().layer(i));
     unit(r_.trained().root);
   }
   /// Of so many elements those of the shard with optimizer states on the GPU.
-  std::int64_t updated(std::int64_t elements, bool expert) const {
-    const std::int64_t all = of_shard(elements, expert);
+  std::int64_t updated(const ParameterTensor& p) const {
+    const std::int64_t all = of_shard(p.elements, p.expert);
     return all - offloaded_states(r_, all);
   }
 
@@ -107,14 +131,13 @@ class StateTensors {
     if (r_.in.precision.recipe != Recipe::none && keeps_weight_copies(r_.in))
       quantized_weights(forever);
     else
-      of_parameters(forever, TensorKind::parameters, [&](std::int64_t n, bool expert) {
-        return r_.sharded() ? kept_shard(of_shard(n, expert)) : each * n;
+      of_parameters(forever, TensorKind::parameters, [&](const ParameterTensor& p) {
+        return r_.sharded() ? kept_shard(of_shard(p.elements, p.expert)) : each * p.elements;
       });
     frozen_weights(forever);
     if (masters())
-      of_parameters(forever, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
-        return master_bytes(r_) * updated(n, expert);
-      });
+      of_parameters(forever, TensorKind::optimizer,
+                    [&](const ParameterTensor& p) { return master_bytes(r_) * updated(p); });
   }
 
   /// In their own type, which shards keep as well: flat parameters of theirs are of one unit.
@@ -154,8 +177,9 @@ class StateTensors {
 
   void shard_gradients(const ParameterTensors& unit) {
     for (const ParameterTensor& p : unit)
-      add(shards_, TensorKind::gradients, shard_bytes(r_) * updated(p.elements, p.expert),
+      add(shards_, TensorKind::gradients, shard_bytes(r_) * updated(p),
           r_.own_streams() ? Stream::reduce : Stream::compute);
+    if (r_.in.plan.optimizer_in_backward) out_.free(shards_);
   }
 
   const MemoryRank& r_;

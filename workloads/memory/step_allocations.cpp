@@ -105,7 +105,7 @@ class AllocationWriter {
     static_buffers();
     if (software_.data.autocast && !r_.sharded())
       states_.of_parameters(of_step_, TensorKind::gathered,
-                            [&](std::int64_t n, bool) { return r_.low * n; });
+                            [&](const ParameterTensor& p) { return r_.low * p.elements; });
     if (!r_.sharded()) return;
     if (!r_.splits_root())
       gather_for_step(r_.low * r_.root - (r_.embedding_apart() ? words_bytes() : 0));
@@ -115,7 +115,7 @@ class AllocationWriter {
             gathered_bytes_of(r_.in.precision, r_.parameters.kinds[r_.parameters.kind_of[i]]));
     if (r_.accumulates())
       states_.of_parameters(of_step_, TensorKind::gradients,
-                            [&](std::int64_t n, bool) { return r_.wide * n; });
+                            [&](const ParameterTensor& p) { return r_.wide * p.elements; });
   }
 
   /// Where a static graph has room for more micro-batches than are ever in flight.
@@ -463,16 +463,12 @@ class AllocationWriter {
     free(gradients_);
     if (!r_.accumulates()) states_.reduce_layer(layer);
   }
-  /// foreach AdamW keeps the roots of all second moments.
   void update(bool makes_moments) {
     states_.reduce_rest();
     free(of_step_);
     if (r_.deepspeed()) add_to(brief_, TensorKind::gradients, update_gradients(r_));
     if (makes_moments) states_.moments();
-    if (software_.optimizer.kernel == OptimizerKernel::foreach)
-      states_.of_parameters(brief_, TensorKind::optimizer, [&](std::int64_t n, bool expert) {
-        return (r_.in.precision.masters ? 4 : r_.low) * states_.updated(n, expert);
-      });
+    states_.update_work(brief_);
     free(brief_);
     states_.end_step();
   }

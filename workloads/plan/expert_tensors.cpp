@@ -8,11 +8,15 @@ namespace {
 /// (Transformer Engine GroupedLinear), else one tensor has them all (torchtitan GroupedExperts).
 void add_product(ParameterTensors& out, const std::string& name, std::int64_t experts,
                  std::int64_t in, std::int64_t out_width, bool packed, bool bias) {
+  const auto add = [&](const std::string& of, std::int64_t matrices) {
+    out.push_back({of, matrices * in * out_width, true, false, true});
+    out.back().rows = out_width;
+    out.back().matrices = matrices;
+  };
   if (packed) {
-    for (std::int64_t i = 0; i < experts; ++i)
-      out.push_back({name + "." + std::to_string(i), in * out_width, true, false, true});
+    for (std::int64_t i = 0; i < experts; ++i) add(name + "." + std::to_string(i), 1);
   } else {
-    out.push_back({name, experts * in * out_width, true, false, true});
+    add(name, experts);
   }
   if (bias) out.push_back({name + ".bias", experts * out_width, false, false, true});
 }
@@ -22,12 +26,12 @@ void add_shared(ParameterTensors& out, const TransformerShape& s, std::int64_t t
   const std::int64_t ffn = s.experts.shared_ffn / tensor;
   if (ffn == 0) return;
   if (gated(s) && packed) {
-    out.push_back({"shared.gate_up", s.hidden * 2 * ffn, true, false});
+    add_weight(out, "shared.gate_up", 2 * ffn, s.hidden, false);
   } else {
-    if (gated(s)) out.push_back({"shared.gate", s.hidden * ffn, true, false});
-    out.push_back({"shared.up", s.hidden * ffn, true, false});
+    if (gated(s)) add_weight(out, "shared.gate", ffn, s.hidden, false);
+    add_weight(out, "shared.up", ffn, s.hidden, false);
   }
-  out.push_back({"shared.down", ffn * s.hidden, true, false});
+  add_weight(out, "shared.down", s.hidden, ffn, false);
   if (s.experts.shared_gate) out.push_back({"shared.weight", s.hidden, true, true});
 }
 
@@ -38,11 +42,11 @@ void add_expert_tensors(ParameterTensors& out, const TransformerShape& s, const 
   const ExpertShape& e = s.experts;
   const std::int64_t here = e.count / plan.expert.degree, ffn = e.ffn / plan.expert_tensor();
   const std::int64_t width = expert_width(s);
-  out.push_back({"router", s.hidden * e.count, true, true});
+  add_weight(out, "router", e.count, s.hidden, true);
   if (e.biases) out.push_back({"router.bias", e.count, false, true});
   if (e.latent > 0)
     for (const char* way : {"latent.to", "latent.from"})
-      out.push_back({way, s.hidden * e.latent, true, true});
+      add_weight(out, way, e.latent, s.hidden, true);
   if (gated(s) && packed) {
     add_product(out, "experts.gate_up", here, width, 2 * ffn, packed, e.biases);
   } else {

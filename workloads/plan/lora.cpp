@@ -145,8 +145,8 @@ void freeze(ParameterTensors& tensors, Shape s) {
 void add_adapters(ParameterTensors& out, Shape s, std::int64_t tensor, bool experts) {
   const std::int64_t rank = s.lora.rank;
   for (const Adapter& a : layer_adapters(s, tensor, experts)) {
-    out.push_back({a.first(), a.row ? a.in * rank : a.in * rank / tensor, true, false});
-    out.push_back({a.second(), a.row ? rank * a.out / tensor : rank * a.out, true, false});
+    add_weight(out, a.first(), a.row ? rank : rank / tensor, a.in, false);
+    add_weight(out, a.second(), a.row ? a.out / tensor : a.out, rank, false);
   }
 }
 

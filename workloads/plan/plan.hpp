@@ -135,6 +135,12 @@ struct Routing {
   friend bool operator==(const Routing&, const Routing&) = default;
 };
 
+/// What makes new weights of gradients: AdamW (or LAMB, as the software's kernel says); AdamW with
+/// moments of eight bits and a scale a block (bitsandbytes); Adafactor, whose second moment of a
+/// matrix is a row and a column; Muon for the matrices of layers, AdamW for all else; SGD with
+/// momentum.
+enum class Optimizer : std::uint8_t { adam, adam_8bit, adafactor, muon, sgd };
+
 struct ParallelPlan {
   DataParallel data = DataParallel::zero2;
   std::int64_t data_degree = 1;   // replicas that work on sequences of their own
@@ -155,6 +161,8 @@ struct ParallelPlan {
   ReduceWhen reduce = ReduceWhen::last;
   std::int64_t prefetch = 1;  // units gathered ahead of their use
   TensorOverlap tensor_overlap = TensorOverlap::none;
+  Optimizer optimizer = Optimizer::adam;
+  bool optimizer_in_backward = false;  // each tensor is updated when its gradient is there
   OffloadPlan offload{};
   ExpertPlan expert{};
   Routing routing{};

@@ -20,14 +20,14 @@ void add_norm(ParameterTensors& out, const TransformerShape& s, const std::strin
 /// Column parallel: rows of the weight and its bias are cut. Row parallel: the bias is whole.
 void add_linear(ParameterTensors& out, bool bias, const std::string& name, std::int64_t in,
                 std::int64_t out_width, bool row_parallel) {
-  out.push_back({name, in * out_width, true, false});
+  add_weight(out, name, out_width, in, false);
   if (bias) out.push_back({name + ".bias", out_width, false, row_parallel});
 }
 
 /// Whole on every tensor rank: the weight down to a rank, and the rank's norm.
 void add_down(ParameterTensors& out, const TransformerShape& s, const std::string& name,
               std::int64_t rank, std::int64_t beside) {
-  out.push_back({"attention." + name + "_down", s.hidden * (rank + beside), true, true});
+  add_weight(out, "attention." + name + "_down", rank + beside, s.hidden, true);
   add_norm(out, s, "attention." + name + "_norm", rank);
 }
 
@@ -63,9 +63,9 @@ void add_query_key_value(ParameterTensors& out, const TransformerShape& s, const
 /// and the heads' weights out of the layer's input; whole on every tensor rank.
 void add_index(ParameterTensors& out, const TransformerShape& s) {
   const IndexShape& i = s.index;
-  out.push_back({"index.q", s.latent.q_rank * i.heads * i.dim, true, true});
-  out.push_back({"index.k", s.hidden * i.dim, true, true});
-  out.push_back({"index.weights", s.hidden * i.heads, true, true});
+  add_weight(out, "index.q", i.heads * i.dim, s.latent.q_rank, true);
+  add_weight(out, "index.k", i.dim, s.hidden, true);
+  add_weight(out, "index.weights", i.heads, s.hidden, true);
   out.push_back({"index.norm", i.dim, false, true});
 }
 
@@ -74,7 +74,7 @@ void add_index(ParameterTensors& out, const TransformerShape& s) {
 void add_delta(ParameterTensors& out, const DeltaShape& whole, std::int64_t hidden,
                std::int64_t tensor) {
   const DeltaShape d = delta_of_rank(whole, tensor);
-  out.push_back({"delta.in", hidden * d.projected(), true, false});
+  add_weight(out, "delta.in", d.projected(), hidden, false);
   out.push_back({"delta.conv", convolution_taps * d.convolved(), false, false});
   out.push_back({"delta.decay", 2 * d.value_heads, false, false});
   out.push_back({"delta.norm", d.value_dim, false, true});
@@ -84,7 +84,7 @@ void add_delta(ParameterTensors& out, const DeltaShape& whole, std::int64_t hidd
 void add_state_space(ParameterTensors& out, const StateSpaceShape& whole, std::int64_t hidden,
                      std::int64_t tensor) {
   const StateSpaceShape s = state_space_of_rank(whole, tensor);
-  out.push_back({"ssd.in", hidden * s.projected(), true, false});
+  add_weight(out, "ssd.in", s.projected(), hidden, false);
   out.push_back({"ssd.conv", (convolution_taps + 1) * s.convolved(), false, false});
   out.push_back({"ssd.heads", 3 * s.heads, false, false});
   out.push_back({"ssd.norm", s.inner(), false, false});
@@ -93,16 +93,22 @@ void add_state_space(ParameterTensors& out, const StateSpaceShape& whole, std::i
 /// BERT's: transform and its norm, bias of the logits, pooler, next-sentence classes.
 void add_masked_head(ParameterTensors& out, const TransformerShape& s, std::int64_t tensor) {
   for (const char* dense : {"head.transform", "pooler"}) {
-    out.push_back({dense, s.hidden * s.hidden, true, true});
+    add_weight(out, dense, s.hidden, s.hidden, true);
     out.push_back({dense + std::string(".bias"), s.hidden, false, true});
   }
   add_norm(out, s, "head.norm", s.hidden);
   out.push_back({"head.bias", RankWidths(s, tensor).vocab, false, false});
-  out.push_back({"next_sentence", 2 * s.hidden, true, true});
+  add_weight(out, "next_sentence", 2, s.hidden, true);
   out.push_back({"next_sentence.bias", 2, false, true});
 }
 
 }  // namespace
+
+void add_weight(ParameterTensors& out, const std::string& name, std::int64_t rows,
+                std::int64_t columns, bool replicated) {
+  out.push_back({name, rows * columns, true, replicated});
+  out.back().rows = rows;
+}
 
 RankWidths::RankWidths(const TransformerShape& s, std::int64_t tensor)
     : heads(s.heads / tensor),
@@ -217,6 +223,7 @@ ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& pl
 
 ParameterTensors embedding_tensors(const TransformerShape& s, std::int64_t tensor) {
   ParameterTensors out{{"embedding", RankWidths(s, tensor).vocab * s.hidden, false, false}};
+  out.back().rows = RankWidths(s, tensor).vocab;
   if (learned_positions(s)) out.push_back({"positions", s.max_positions * s.hidden, false, true});
   if (masked(s)) {
     out.push_back({"segments", 2 * s.hidden, false, true});
@@ -233,7 +240,7 @@ ParameterTensors head_tensors(const TransformerShape& s, std::int64_t tensor, bo
   else
     add_norm(out, s, "final_norm", s.hidden);
   if (!s.tied_embeddings || own_copy)
-    out.push_back({"head", RankWidths(s, tensor).vocab * s.hidden, true, false});
+    add_weight(out, "head", RankWidths(s, tensor).vocab, s.hidden, false);
   freeze(out, s);
   return out;
 }
@@ -245,7 +252,7 @@ ParameterTensors mtp_tensors(const TransformerShape& s, const ParallelPlan& plan
   expects(s.mtp_layers == 1, "one module for further tokens");
   for (const char* name : {"mtp.norm_embedding", "mtp.norm_hidden"})
     add_norm(out, s, name, s.hidden);
-  out.push_back({"mtp.projection", 2 * s.hidden * s.hidden / plan.tensor, true, false});
+  add_weight(out, "mtp.projection", s.hidden / plan.tensor, 2 * s.hidden, false);
   const ParameterTensors layer = layer_tensors(s, plan, packed, mtp_kind(s, precision));
   out.insert(out.end(), layer.begin(), layer.end());
   add_norm(out, s, "mtp.final_norm", s.hidden);

@@ -19,10 +19,19 @@ struct ParameterTensor {
   bool expert = false;                // of experts: its copies are the plan's expert_copies()
   bool frozen = false;                // has no gradient and no optimizer states
   LoraBase base = LoraBase::compute;  // that a frozen one is kept in
+  std::int64_t rows = 0;              // of a matrix, or of each of several; 0: a vector
+  std::int64_t matrices = 1;          // of experts: in one tensor
+
+  bool matrix() const { return rows > 0; }
+  std::int64_t columns() const { return elements / (rows * matrices); }
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
 };
 
 using ParameterTensors = std::vector<ParameterTensor>;
+
+/// The weight of a product, of so many rows; `replicated`: whole on every tensor rank.
+void add_weight(ParameterTensors&, const std::string& name, std::int64_t rows, std::int64_t columns,
+                bool replicated);
 
 /// What a tensor rank has of a layer's width: the heads, the MLP's and the vocabulary.
 struct RankWidths {

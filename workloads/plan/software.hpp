@@ -119,6 +119,7 @@ struct ExpertSoftware {
   bool fused_permute = true;  // rows move in one kernel
   bool host_counts = true;    // the host reads the counts before the exchange, unless padded
   bool weighed_back = false;  // fused: rows are weighed when they are back, and kept for it
+  bool weighed_wide = false;  // not fused: the same in fp32 (torchtitan)
   friend bool operator==(const ExpertSoftware&, const ExpertSoftware&) = default;
 };
 
@@ -140,6 +141,8 @@ struct OptimizerSoftware {
   bool clips_each_micro_batch = false;  // before its gradients are added to the others'
   bool bf16_moments = false;            // it can keep them so, in a kernel that writes weights too
   bool remainders = false;  // with bf16 moments a master is the weight and its other 16 bits
+  std::int64_t moments_block = 256;     // of adam_8bit: moments that share a scale
+  bool wide_embedding_moments = false;  // of adam_8bit: the embedding's are in fp32
   bool lamb() const { return kernel == OptimizerKernel::lamb; }
   friend bool operator==(const OptimizerSoftware&, const OptimizerSoftware&) = default;
 };
@@ -230,6 +233,7 @@ struct Software {
   bool recompute_stops = false;   // full recompute ends before the layer's last product (torch 2.1)
   bool reentrant_recompute = false;  // full recompute runs a backward of its own (torch, default)
   SelectiveRecompute selective = SelectiveRecompute::attention_core;
+  bool keeps_exchanges = true;  // recompute by operators keeps what all-to-alls leave
   NormSoftware norm;
   ProductSoftware products;
   AttentionSoftware attention;

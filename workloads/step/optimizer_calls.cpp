@@ -6,6 +6,9 @@
 
 #include "engine/arithmetic.hpp"
 #include "workloads/plan/low_precision.hpp"
+#include "workloads/plan/optimizer.hpp"
+#include "workloads/step/muon_calls.hpp"
+#include "workloads/step/optimizer_passes.hpp"
 
 namespace stepcast::workloads {
 namespace {
@@ -19,48 +22,6 @@ std::int64_t launches(std::int64_t elements, std::int64_t tensors, int lists) {
   return std::max({std::int64_t{1}, ceil_div(elements, elements_per_launch),
                    ceil_div(tensors, tensors_per_launch[static_cast<std::size_t>(lists - 1)])});
 }
-
-struct OptimizerPass {
-  const char* name;
-  std::int64_t bytes;  // per element
-  int lists;           // tensor lists read or written
-};
-
-/// foreach AdamW in fp32 (torch _multi_tensor_adamw), 80 bytes a parameter in 8 passes.
-constexpr std::array<OptimizerPass, 8> foreach_adamw{{
-    {"adamw.decay", 8, 1},       // p *= 1 - lr wd
-    {"adamw.moment1", 12, 2},    // m = lerp(m, g): read m, g, write m
-    {"adamw.moment2", 8, 1},     // v *= beta2
-    {"adamw.square", 12, 2},     // v += (1 - beta2) g g: read v, g, write v
-    {"adamw.root", 8, 2},        // sqrt(v): read, write a new one
-    {"adamw.correct", 8, 1},     // divided by the bias correction
-    {"adamw.epsilon", 8, 1},     // + eps
-    {"adamw.parameter", 16, 3},  // p += step m / root: read p, m, root, write p
-}};
-
-/// AdamW as a loop over the tensors, each pass a kernel (Composer's DecoupledAdamW, from memory):
-/// 88 bytes a parameter.
-constexpr std::array<OptimizerPass, 9> per_tensor_adamw{{
-    {"adamw.decay", 8, 1},
-    {"adamw.moment1.scale", 8, 1},
-    {"adamw.moment1", 12, 2},
-    {"adamw.moment2.scale", 8, 1},
-    {"adamw.moment2", 12, 2},
-    {"adamw.root", 8, 2},
-    {"adamw.correct", 8, 2},
-    {"adamw.epsilon", 8, 1},
-    {"adamw.parameter", 16, 3},
-}};
-
-/// LAMB in apex (csrc/multi_tensor_lamb.cu, from memory): norm of every parameter tensor; the
-/// update from p, g, m, v, written over g, with m and v; norm of every update; the parameter from
-/// both (12, and 2 for its copy in 16 bits). 48 or 50 bytes a parameter; the norm of all gradients
-/// comes before (clip()).
-constexpr std::array<OptimizerPass, 3> fused_lamb{{
-    {"lamb.parameter_norm", 4, 1},
-    {"lamb.update", 28, 4},
-    {"lamb.update_norm", 4, 1},
-}};
 
 /// Pieces in which an overlapped update on the host goes on: enough for the first copy out and the
 /// last one back to be short (chosen, 2026; Megatron takes the parameters one by one).
@@ -145,19 +106,32 @@ class Tail {
   void pass(const OptimizerPass& p) {
     const bool flat = in_.software.own();  // one buffer, one launch
     const std::int64_t n = flat ? 1 : launches(elements_, tensors_, p.lists);
-    const std::uint32_t index = table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32,
-                                            ceil_div(bytes_of(p) * elements_, n));
+    const std::uint32_t index =
+        table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32,
+                    ceil_div(p.bytes_of(in_.precision.masters) * elements_, n));
     for (std::int64_t i = 0; i < n; ++i) calls_.kernel(compute, index);
   }
   /// One kernel for every tensor, of an average one's size.
-  void each_tensor(const OptimizerPass& p) {
-    calls_.kernel(compute, table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32,
-                                       ceil_div(bytes_of(p) * elements_, tensors_)));
+  template <class Passes>
+  void tensor_by_tensor(const Passes& passes) {
+    for (std::int64_t t = 0; t < tensors_; ++t)
+      for (const OptimizerPass& p : passes)
+        if (const std::int64_t each = p.bytes_of(in_.precision.masters); each > 0)
+          calls_.kernel(compute, table_.pass(p.name, KernelFamily::optimizer, Dtype::fp32,
+                                             ceil_div(each * elements_, tensors_)));
   }
-  /// Of states of 4 bytes each, or of 2 where there are no masters.
-  std::int64_t bytes_of(const OptimizerPass& p) const {
-    return in_.precision.masters ? p.bytes : p.bytes / 2;
+  template <class Passes>
+  void all_at_once(const Passes& passes) {
+    for (const OptimizerPass& p : passes) pass(p);
   }
+  void adam();
+  void adam_8bit();
+  void sgd();
+  void muon();
+  /// `update` of the parameters that `chosen` names, as many as of the whole stage.
+  template <class Chosen, class Update>
+  void of_part(Chosen chosen, Update update);
+  bool in_backward() const { return in_.plan.optimizer_in_backward; }
   void small(const char* name) {  // on one number, or one per tensor
     calls_.kernel(compute, table_.pass(name, KernelFamily::optimizer, Dtype::fp32, 8 * tensors_));
   }
@@ -206,9 +180,10 @@ void Tail::unscale() {
 
 /// Norm of every tensor (read 4), then of the norms, summed over all ranks; gradients scaled (read
 /// 4, write 4). Replicated gradients need no sum over the data group: plain ddp has no collective
-/// here; with tensor or pipeline degrees its model-parallel groups are taken as the world's.
+/// here; with tensor or pipeline degrees its model-parallel groups are taken as the world's. An
+/// optimizer inside backward never has them together.
 void Tail::clip() {
-  if (!in_.software.optimizer.clips && !lamb()) return;
+  if ((!in_.software.optimizer.clips && !lamb()) || in_backward()) return;
   pass({"gradients.norm", 4, 1});
   small("gradients.norm.total");
   if (in_.shape.experts.count > 0 && !in_.software.own())
@@ -339,20 +314,77 @@ void Tail::take_from_host() {
   calls_.host_wait(calls_.record(host_lane));
 }
 
-void Tail::update() {
+void Tail::adam() {
+  if (in_backward()) return tensor_by_tensor(std::array{OptimizerPass{"adamw.fused", 28, 4}});
   switch (in_.software.optimizer.kernel) {
     case OptimizerKernel::foreach:
-      for (const OptimizerPass& p : foreach_adamw) pass(p);
-      return;
+      return all_at_once(foreach_adamw);
     case OptimizerKernel::fused:
       return pass({"adamw.fused", fused_bytes(in_), 4});
     case OptimizerKernel::per_tensor:
-      for (std::int64_t t = 0; t < tensors_; ++t)
-        for (const OptimizerPass& p : per_tensor_adamw) each_tensor(p);
-      return;
+      return tensor_by_tensor(per_tensor_adamw);
     case OptimizerKernel::lamb:
-      for (const OptimizerPass& p : fused_lamb) pass(p);
+      all_at_once(fused_lamb);
       return pass({"lamb.parameter", keeps_copy(in_) ? 14 : 12, 2});
+  }
+  throw BrokenPromise("unknown optimizer");
+}
+
+/// Of tensors whole and of the stage's alone, since shards of all kinds are as large.
+template <class Chosen, class Update>
+void Tail::of_part(Chosen chosen, Update update) {
+  const auto count = [&](const ParameterTensors& unit) {
+    std::int64_t sum = 0;
+    for (const ParameterTensor& p : unit) sum += chosen(p) ? p.elements : 0;
+    return sum;
+  };
+  const auto number = [&](const ParameterTensors& unit) {
+    return std::ranges::count_if(unit, chosen);
+  };
+  const double part = static_cast<double>(stage_.over_layers(count) + count(stage_.root)) /
+                      static_cast<double>(std::max<std::int64_t>(1, stage_.elements()));
+  const std::int64_t elements = elements_, tensors = tensors_;
+  elements_ = static_cast<std::int64_t>(part * static_cast<double>(elements));
+  tensors_ = std::clamp<std::int64_t>(stage_.over_layers(number) + number(stage_.root), 1, tensors);
+  if (elements_ > 0) update();
+  elements_ = elements, tensors_ = tensors;
+}
+
+void Tail::adam_8bit() {
+  const bool wide_embedding = in_.software.optimizer.wide_embedding_moments;
+  const auto narrow = [&](const ParameterTensor& p) {
+    return in_8bit(p, p.elements, wide_embedding);
+  };
+  of_part(narrow, [&] { tensor_by_tensor(std::array{adam_8bit_pass}); });
+  of_part([&](const ParameterTensor& p) { return !narrow(p); },
+          [&] {
+            tensor_by_tensor(std::array{OptimizerPass{"adamw.tensor", 28, 4}});
+          });
+}
+
+void Tail::sgd() {
+  const OptimizerKernel kernel = in_.software.optimizer.kernel;
+  if (in_backward() || kernel == OptimizerKernel::per_tensor) return tensor_by_tensor(foreach_sgd);
+  kernel == OptimizerKernel::fused ? pass(fused_sgd) : all_at_once(foreach_sgd);
+}
+
+void Tail::muon() {
+  of_part(by_muon, [&] { write_muon(in_, table_, calls_, stage_, elements_); });
+  of_part([](const ParameterTensor& p) { return !by_muon(p); }, [&] { adam(); });
+}
+
+void Tail::update() {
+  switch (in_.plan.optimizer) {
+    case Optimizer::adam:
+      return adam();
+    case Optimizer::adam_8bit:
+      return adam_8bit();
+    case Optimizer::adafactor:
+      return tensor_by_tensor(adafactor_passes);
+    case Optimizer::muon:
+      return muon();
+    case Optimizer::sgd:
+      return sgd();
   }
   throw BrokenPromise("unknown optimizer");
 }

@@ -4,6 +4,7 @@
 
 #include "workloads/pieces/piece.hpp"
 #include "workloads/plan/low_precision.hpp"
+#include "workloads/plan/optimizer.hpp"
 #include "workloads/plan/rank_parameters.hpp"
 
 namespace stepcast::workloads {
@@ -24,6 +25,11 @@ bool sharded(Tried a) {
 }
 
 std::string framework(Tried a) { return a.software.framework + " " + a.software.version; }
+
+bool other_form(Tried a) { return a.plan.optimizer != Optimizer::adam; }
+std::string form(Tried a) {
+  return "optimizer = \"" + std::string(name_of(a.plan.optimizer)) + "\"";
+}
 
 std::string recipe_hint(Tried a) {
   if (a.software.products.recipes.empty())
@@ -155,6 +161,63 @@ constexpr Rule<RecipeCase> rules_of_recipes[] = {
      [](Tried) { return std::string("moments = \"bf16\" without the distributed optimizer"); },
      [](Tried) {
        return std::string("the precision-aware optimizer is part of it: data = \"zero1\"");
+     }},
+    {"optimizer",
+     [](Tried a) { return other_form(a) && (a.software.own() || a.software.optimizer.lamb()); },
+     [](Tried a) { return form(a) + " with " + framework(a); },
+     [](Tried) { return std::string("our trainer has Adam alone, LAMB is a form of its own"); }},
+    {"optimizer",
+     [](Tried a) {
+       return a.software.fused() && (a.plan.optimizer == Optimizer::adam_8bit ||
+                                     a.plan.optimizer == Optimizer::adafactor);
+     },
+     [](Tried a) { return form(a) + " with " + framework(a); },
+     [](Tried) { return std::string("Megatron core has adam, sgd and, from 0.16 on, muon"); }},
+    {"optimizer", [](Tried a) { return other_form(a) && bf16_moments(a); },
+     [](Tried a) { return "moments = \"bf16\" beside " + form(a); },
+     [](Tried) { return std::string("the precision-aware optimizer is Adam"); }},
+    {"optimizer", [](Tried a) { return other_form(a) && a.plan.offload.optimizer > 0.0; },
+     [](Tried a) { return "optimizer_offload with " + form(a); },
+     [](Tried) { return std::string("the host's processors run Adam"); }},
+    {"optimizer",
+     [](Tried a) {
+       const bool flat =
+           sharded(a) ? a.software.data.flat_parameters != FlatParameters::fsdp2
+                      : a.plan.data == DataParallel::zero2 || a.plan.data == DataParallel::zero3;
+       return a.plan.optimizer == Optimizer::muon && flat;
+     },
+     [](Tried a) { return form(a) + " with the shards of " + framework(a); },
+     [](Tried) {
+       return std::string(
+           "Muon takes whole matrices: data = \"ddp\", \"zero1\", or FSDP2's shards");
+     }},
+    {"optimizer_in_backward",
+     [](Tried a) {
+       return a.plan.optimizer_in_backward &&
+              (a.batch.micro_batches > 1 || a.plan.pipeline > 1 ||
+               a.plan.optimizer == Optimizer::muon || a.plan.offload.optimizer > 0.0);
+     },
+     [](Tried) {
+       return std::string(
+           "optimizer_in_backward with several micro-batches, pipeline stages, Muon or offload");
+     },
+     [](Tried) {
+       return std::string(
+           "a gradient is used up where it is made: micro_batches = 1, pipeline = 1");
+     }},
+    {"optimizer_in_backward",
+     [](Tried a) {
+       const bool wide = a.precision.masters && bytes_per_element(a.precision.compute) < 4;
+       return a.plan.optimizer_in_backward &&
+              (a.software.fused() || a.software.own() || a.software.data.autocast ||
+               a.software.optimizer.lamb() ||
+               (!sharded(a) && (wide || a.plan.copies() > 1 || a.plan.data != DataParallel::ddp)));
+     },
+     [](Tried a) { return "optimizer_in_backward with " + framework(a) + " and this plan"; },
+     [](Tried) {
+       return std::string(
+           "torch's hooks on single gradients do that (torchtune): FSDP's shards, or one GPU with "
+           "masters = false");
      }},
 };
 

@@ -415,3 +415,35 @@ TEST_CASE("nanotron's experts, and its expert ranks beside all others") {
   CHECK(spread.facts.integer("batch.global") == 16);
   CHECK(scenario_of(spread, 1).plan.expert.degree == 2);
 }
+
+TEST_CASE("optimizers by the names of transformers, axolotl and Megatron") {
+  const auto form = [](const std::string& line) {
+    const LaunchInput input = input_of("model_name_or_path: Qwen/Qwen3-8B\nmax_length: 4096\n"
+                                       "per_device_train_batch_size: 2\n" +
+                                       line);
+    return scenario_of(input, 1).plan.optimizer;
+  };
+  using enum workloads::Optimizer;
+  CHECK(form("") == adam);
+  CHECK(form("optim: adamw_torch_fused\n") == adam);
+  CHECK(form("optim: adamw_bnb_8bit\n") == adam_8bit);
+  CHECK(form("optim: paged_adamw_8bit\n") == adam_8bit);
+  CHECK(form("optim: adafactor\n") == adafactor);
+  CHECK(form("optim: sgd\n") == sgd);
+
+  const auto megatron = [](const std::string& more) {
+    return scenario_of(
+        input_of("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 \\\n"
+                 "  --num-attention-heads 8 --seq-length 1024 --micro-batch-size 1 \\\n"
+                 "  --global-batch-size 16 --bf16 " +
+                 more + "\n"),
+        1);
+  };
+  CHECK(megatron("--use-distributed-optimizer").plan.optimizer == adam);
+  CHECK(megatron("--optimizer sgd").plan.optimizer == sgd);
+  const Scenario owners = megatron("--optimizer dist_muon");
+  CHECK(owners.plan.optimizer == muon);
+  CHECK(owners.plan.data == workloads::DataParallel::zero1);
+  CHECK_FALSE(owners.software.data.reduce_scatter);
+  CHECK(megatron("--optimizer muon").plan.data == workloads::DataParallel::ddp);
+}

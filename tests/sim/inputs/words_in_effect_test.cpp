@@ -107,6 +107,7 @@ bool has_effect(const std::string& name, const Bases& bases) {
                                     "ring",
                                     "p2p",
                                     "adamw_8bit",
+                                    "muon",
                                     "deepep",
                                     "fp16_mixed",
                                     "bf16_with_fp8_current_scaling_mixed",

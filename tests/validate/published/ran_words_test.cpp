@@ -20,6 +20,7 @@ std::string refusal(std::string PublishedRow::*column, const std::string& text) 
   try {
     told_of_words(row);
     stated_loss(row);
+    stated_optimizer(row);
     stated_offload(row);
     stated_compile(row);
     stated_recompute(row);
@@ -79,7 +80,6 @@ TEST_CASE("adapters, other optimizers, unfilled sequences and flags without a ke
   CHECK_FALSE(stated_adapters(what_ran(&PublishedRow::lora_rank, "recipe default")).told.empty());
   CHECK(refusal(&PublishedRow::other_flags, "DoRA").empty());  // told instead
   CHECK(refusal(&PublishedRow::optimizer, "AdamW").empty());
-  CHECK_FALSE(refusal(&PublishedRow::optimizer, "8-bit AdamW").empty());
   CHECK_FALSE(refusal(&PublishedRow::optimizer, "Sophia").empty());
   CHECK(refusal(&PublishedRow::packing, "offline packed").empty());
   CHECK_FALSE(refusal(&PublishedRow::packing, "unpacked").empty());
@@ -88,6 +88,19 @@ TEST_CASE("adapters, other optimizers, unfilled sequences and flags without a ke
   const auto told = told_of_words(what_ran(&PublishedRow::other_flags, "SFT; a new flag"));
   REQUIRE(told.size() == 1);
   CHECK(told[0].find("a new flag") != std::string::npos);
+}
+
+TEST_CASE("forms of the optimizer are keys, and where it runs") {
+  const auto form = [](const char* text) {
+    return stated_optimizer(what_ran(&PublishedRow::optimizer, text));
+  };
+  CHECK(form("").empty());
+  CHECK(form("AdamW") == "adam");
+  CHECK(form("8-bit AdamW") == "adam_8bit");
+  CHECK(form("Muon+AdamW") == "muon");
+  CHECK(updates_in_backward(what_ran(&PublishedRow::other_flags, "Optimizer in backward; SFT")));
+  CHECK_FALSE(updates_in_backward(what_ran(&PublishedRow::other_flags, "SFT")));
+  CHECK(refusal(&PublishedRow::other_flags, "optimizer in backward").empty());
 }
 
 TEST_CASE("recompute of modules stands in the column of its kind") {
