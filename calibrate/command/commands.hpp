@@ -11,6 +11,7 @@ sim::Command import_node_command();
 sim::Command tuning_command();
 sim::Command show_command();
 sim::Command report_command();
+sim::Command card_command();
 sim::Command diff_command();
 sim::Command export_command();
 sim::Command merge_command();

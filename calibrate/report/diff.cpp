@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "calibrate/report/row_text.hpp"
 #include "engine/arithmetic.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/tables/calibration_columns.hpp"
@@ -18,32 +18,6 @@ namespace {
 
 using sim::CalibrationTable;
 using sim::Family;
-
-/// A row's figure as a time, up to a factor that rows of one key share; 0: none.
-double time_of(const Family& family, const CalibrationTable& table, std::size_t row) {
-  for (const sim::Column& column : family.columns) {
-    const sim::Cell cell = column.get(table, row);
-    if (column.role != sim::Role::figure || !sim::says_something(cell)) continue;
-    if (const auto* duration = std::get_if<std::int64_t>(&cell))
-      return 1e-12 * static_cast<double>(*duration);
-    return 1.0 / std::get<double>(cell);
-  }
-  return 0.0;
-}
-
-/// What a row measured: its key without the GPU.
-std::string name_of(const Family& family, const CalibrationTable& table, std::size_t row) {
-  std::string name;
-  for (const sim::Column& column : family.columns) {
-    const sim::Cell cell = column.get(table, row);
-    const bool is_gpu = &column == family.columns.data();
-    if (is_gpu || column.role != sim::Role::key || !sim::says_something(cell)) continue;
-    if (!name.empty()) name += ' ';
-    if (column.stored != sim::Stored::text) name += fmt::format("{}=", column.name);
-    name += sim::readable_text(column, cell);
-  }
-  return name;
-}
 
 /// Rows of one key in both tables.
 struct Pair {
@@ -85,9 +59,9 @@ std::vector<FamilyDiff> diff(const CalibrationTable& first, const CalibrationTab
     for (const auto& [table, side] : {std::pair{&first, 0}, {&second, 1}})
       for (std::size_t row = 0; row < family.size(*table); ++row) {
         Pair& pair = pairs[sim::key_of(family, *table, row)];
-        pair.times[side] += time_of(family, *table, row);
+        pair.times[side] += row_time(family, *table, row);
         ++pair.counts[side];
-        pair.name = name_of(family, *table, row);
+        pair.name = row_name(family, *table, row);
       }
     out.push_back(compare(family, pairs));
   }

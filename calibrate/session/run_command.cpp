@@ -82,7 +82,7 @@ int run_calibration(const RunRequest& request, const sim::Catalogue& catalogue) 
     for (const std::string& what : list.not_here) sim::tell(stdout, "  " + what + "\n");
   }
   const bool saved = report.saved_to.empty() && !report.lost;
-  if (saved && report.measured + report.known > 0)
+  if (saved && !request.scratch && report.measured + report.known > 0)
     sim::tell(stdout, "table: " + request.out + "\n");
   if (!saved) return sim::exit_unwritten;
   if (report.interrupted) return sim::stop_code();

@@ -17,6 +17,7 @@ struct RunRequest {
   std::vector<std::string> scenarios;  // --for
   bool quick = false, resume = false;
   std::string out;
+  bool scratch = false;  // out is a passing file: it is not told
   std::uint64_t seed = 1;
   std::string date, command;
   ClusterFacts facts;  // fabric and bandwidth between nodes

@@ -15,7 +15,7 @@ constexpr ExitMeaning meanings[] = {
     {exit_too_inaccurate, "less accurate than asked for, or a kernel computed something wrong"},
     {exit_rank_lost, "a rank was lost"},
     {exit_unwritten, "output could not be written"},
-    {exit_slower, "a run is slower than expected (stepcast diagnose)"},
+    {exit_slower, "slower than expected: a run (stepcast diagnose), a node (calibrate card)"},
     {exit_skipped, "skipped: this machine lacks something"},
     {exit_hung_up, "ended by SIGHUP, what was finished is kept"},
     {exit_interrupted, "interrupted (Ctrl-C), what was finished is kept"},

@@ -55,6 +55,8 @@ expect 3 'measures one node' run --device host --quick --nodes 2 --rendezvous no
 expect 0 'stepcast-calibrate run' show "$table"
 expect 0 'gemm' diff "$table" "$table"
 expect 0 '' export --csv "$table"
+expect 0 'held against published: nothing is known' card "$table"
+expect 0 '^product fp32 NT .* 1\.00 ' card "$table" --against "$table"
 
 # An interrupt keeps what was measured; resume measures the rest.
 "$program" run --device host --out "$work/cut.h5" >"$work/out" 2>&1 &
