@@ -32,6 +32,7 @@ constexpr std::pair<const char*, RowText> further_columns[] = {
     {"offload", &PublishedRow::offload},
     {"loss_kernel", &PublishedRow::loss_kernel},
     {"optimizer", &PublishedRow::optimizer},
+    {"compile", &PublishedRow::compile},
     {"other_flags", &PublishedRow::other_flags},
 };
 

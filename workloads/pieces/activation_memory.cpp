@@ -186,6 +186,10 @@ std::vector<std::int64_t> ActivationMemory::mlp_tensors() const {
   return out;
 }
 
+bool ActivationMemory::weighs_wide() const {
+  return !in_.software.fused() && !in_.software.own() && in_.software.experts.weighed_wide;
+}
+
 ActivationMemory::Half ActivationMemory::mlp_half() const {
   if (kind_.experts()) return expert_half();
   Half out;
@@ -200,7 +204,7 @@ ActivationMemory::Half ActivationMemory::mlp_half() const {
 /// The tokens; logits and weights, 4 bytes each, and the map, a byte; what rows go where and their
 /// weights, 8; rows that have come; gate, up and their product, which is made again with
 /// expert_activation, or GELU's input and output, weighed or not; what the second product makes
-/// where the weights come after it.
+/// where the weights come after it, in fp32 where they are weighed so.
 ActivationMemory::Half ActivationMemory::expert_half() const {
   using enum LayerModule;
   const ExpertSizes& s = *experts_;
@@ -218,7 +222,8 @@ ActivationMemory::Half ActivationMemory::expert_half() const {
   const bool gates = gated(in_.shape);
   if (gates) routed.push_back(f);
   if (gates && in_.software.eager()) routed.push_back(f);
-  if (!in_.software.fused()) routed.push_back(s.taken_bytes());
+  if (!in_.software.fused())
+    routed.push_back(weighs_wide() ? s.wide_sent_bytes() : s.taken_bytes());
   if (in_.software.fused() && in_.software.experts.weighed_back) routed.push_back(s.sent_bytes());
   auto& product = whole || recomputes(expert_activation) ? out.again : out.kept;
   if (inputs) product.push_back(narrow);
@@ -338,6 +343,10 @@ std::vector<std::int64_t> ActivationMemory::work_tensors() const {
                                   ? sizes_.local_bytes()
                                   : width * sizes_.tokens * sizes_.hidden;
     out = {s.inner_bytes(), inner, inner, s.taken_bytes(), s.sent_bytes(), part, part};
+    // Or, before the experts', the gradient in fp32 and its products with weights and rows.
+    const std::int64_t rows = weighs_wide() ? s.wide_sent_bytes() : 0;
+    if (3 * rows > s.taken_bytes() + s.sent_bytes() + 3 * inner)
+      out = {rows, rows, rows, part, part};
   }
   out.push_back(wide_weight());
   if (const std::int64_t states = states_bytes(in_, kind_.mixer); states > 0) out.push_back(states);

@@ -82,6 +82,8 @@ class ActivationMemory {
     std::vector<std::int64_t> kept, again;
   };
   Half mlp_half() const;
+  /// Rows are weighed in fp32 when they are back, and kept so.
+  bool weighs_wide() const;
   Half expert_half() const;
   bool recomputes(LayerModule module) const { return in_.plan.recompute_modules.has(module); }
   std::int64_t dropout_mask() const;

@@ -79,7 +79,7 @@ void exchange(PieceWriter& w, const ExpertSizes& s, const std::string& name, boo
   const std::int64_t received = to_experts ? s.taken_bytes()
                                 : own      ? s.token_bytes()
                                            : s.sent_bytes();
-  if (w.saves(received)) return beside ? beside() : void();
+  if (w.in().software.keeps_exchanges && w.saves(received)) return beside ? beside() : void();
   const bool first_way = to_experts && weights;  // forward's dispatch alone may be in 8 bits
   TokenExchange tokens;
   tokens.dispatcher = plan.dispatcher;
@@ -136,6 +136,9 @@ void from_own_experts(PieceWriter& w, const ExpertSizes& s, const std::string& n
   if (mixed && s.experts > 1) w.pass(name + ".sort", permute, 2 * rows);
   if (cuts_experts(w)) w.expert_tensor_collective(name, CollectiveKind::reduce_scatter, rows);
 }
+
+/// Megatron core up to 0.12 (moe_layer.py; in the activation from 0.13, 2659630, 2025-04-09).
+bool weighs_back(const PieceWriter& w) { return w.fused() && w.in().software.experts.weighed_back; }
 
 }  // namespace
 
@@ -195,6 +198,27 @@ void write_unpermute(PieceWriter& w, const ExpertSizes& s, bool backward) {
     spread_rows(w, "layer.experts.unpermute.backward", s.token_bytes(), s.sent_bytes());
   else
     sum_rows(w, "layer.experts.unpermute.forward", s.sent_bytes(), s.token_bytes());
+}
+
+/// torchtitan, up to 2026-03 whatever is compiled: rows that are back become fp32 (2 + 4), are
+/// weighed (4 + 4) and narrowed (4 + 2); backward widens the gradient, multiplies it by the weights
+/// and by the rows, and sums the latter (models/moe/moe.py at bb308da6, 2025-11;
+/// token_dispatcher.py at b5bcd76c).
+void write_weighing(PieceWriter& w, const ExpertSizes& s, bool backward) {
+  if (weighs_back(w))
+    return backward
+               ? w.pass("layer.experts.weigh.backward", pointwise, 3 * s.sent_bytes() + 8 * s.sent)
+               : w.pass("layer.experts.weigh", pointwise, 2 * s.sent_bytes() + 4 * s.sent);
+  if (w.fused() || !w.in().software.experts.weighed_wide) return;
+  const std::string name = std::string("layer.experts.weigh") + (backward ? ".backward" : "");
+  const std::int64_t wide = s.wide_sent_bytes();
+  w.pass_fp32(name + ".widen", pointwise, s.sent_bytes() + wide);
+  w.pass_fp32(name, pointwise, 2 * wide);
+  if (backward) {
+    w.pass_fp32(name + ".weights", pointwise, 3 * wide);
+    w.pass_fp32(name + ".sum", reduction, wide);
+  }
+  w.pass_fp32(name + ".narrow", pointwise, wide + s.sent_bytes());
 }
 
 }  // namespace stepcast::workloads

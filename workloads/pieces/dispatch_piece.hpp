@@ -22,5 +22,7 @@ void write_arrival(PieceWriter&, const ExpertSizes&, bool backward);
 void write_departure(PieceWriter&, const ExpertSizes&, bool backward);
 void write_combine(PieceWriter&, const ExpertSizes&, bool backward, const Beside& = {});
 void write_unpermute(PieceWriter&, const ExpertSizes&, bool backward);
+/// Rows that are back, times the weights of their tokens, where that is not the experts' own.
+void write_weighing(PieceWriter&, const ExpertSizes&, bool backward);
 
 }  // namespace stepcast::workloads

@@ -217,16 +217,13 @@ void up_forward(PieceWriter& w, const ExpertSizes& s) {
     rows_product(w, s, name_of(p) + ".forward", p.out, p.in);
 }
 
-bool weighs_output(const PieceWriter& w) { return !w.fused(); }
-/// Megatron core up to 0.12 (moe_layer.py; in the activation from 0.13, 2659630, 2025-04-09).
-bool weighs_back(const PieceWriter& w) { return w.fused() && software(w).weighed_back; }
-
+bool weighs_output(const PieceWriter& w) { return !w.fused() && !software(w).weighed_wide; }
 /// Without a gate Megatron has no kernel that weighs rows as well: GELU 2F, times the weight in
 /// fp32, F + 2F, and back to 16 bits, 2F + F (core moe/experts.py bias_act_func(), read 2026-11).
 void gateless_forward(PieceWriter& w, const ExpertSizes& s) {
   const std::int64_t f = s.inner_bytes(), wide = s.wide_inner_bytes();
   w.pass("layer.experts.gelu", activation, 2 * f);
-  if (weighs_output(w)) return;
+  if (!w.fused()) return;
   w.pass_fp32("layer.experts.gelu.weigh", pointwise, f + wide + 4 * s.rows);
   w.pass("layer.experts.gelu.cast", pointwise, wide + f);
 }
@@ -235,7 +232,7 @@ void gateless_forward(PieceWriter& w, const ExpertSizes& s) {
 /// what GELU left and a sum over each row.
 void gateless_backward(PieceWriter& w, const ExpertSizes& s) {
   const std::int64_t f = s.inner_bytes(), wide = s.wide_inner_bytes();
-  if (!weighs_output(w)) {
+  if (w.fused()) {
     w.pass("layer.experts.gelu.cast.backward", pointwise, f + wide);
     w.pass_fp32("layer.experts.gelu.weigh.backward", pointwise, 2 * wide + 4 * s.rows);
     w.pass("layer.experts.gelu.weigh.cast", pointwise, wide + f);
@@ -434,7 +431,7 @@ void routed_forward(PieceWriter& w, const ExpertSizes& s, bool beside) {
   w.begin_node(LayerNode::combine);
   write_combine(w, s, false, beside ? Beside([&] { shared_down_forward(w, s); }) : Beside{});
   w.begin_node(LayerNode::rest);
-  if (weighs_back(w)) w.pass("layer.experts.weigh", pointwise, 2 * s.sent_bytes() + 4 * s.sent);
+  write_weighing(w, s, false);
   write_unpermute(w, s, false);
   if (narrows(s)) write_whole_forward(w, {from_latent(w, s)});
 }
@@ -463,8 +460,7 @@ void write_experts_backward(PieceWriter& w, const ParameterTensors& unit) {
   w.begin_node(LayerNode::rest);
   if (narrows(s)) write_whole_backward(w, "layer.latent.from", unit, {from_latent(w, s)});
   write_unpermute(w, s, true);
-  if (weighs_back(w))
-    w.pass("layer.experts.weigh.backward", pointwise, 3 * s.sent_bytes() + 8 * s.sent);
+  write_weighing(w, s, true);
   w.begin_node(LayerNode::combine);
   write_combine(w, s, true, beside ? Beside([&] { shared_down_backward(w, s, unit); }) : Beside{});
   w.begin_node(LayerNode::experts);

@@ -28,11 +28,12 @@ struct ExpertSizes {
   std::int64_t rows_of_expert() const { return (rows + experts - 1) / experts; }
   std::int64_t row_bytes() const { return element * hidden; }
   std::int64_t model_bytes() const { return element * tokens * model; }  // A
-  std::int64_t token_bytes() const { return tokens * row_bytes(); }  // A, unless rows are narrower
-  std::int64_t sent_bytes() const { return sent * row_bytes(); }     // k A
-  std::int64_t taken_bytes() const { return rows * row_bytes(); }    // inputs of the experts
-  std::int64_t inner_bytes() const { return element * rows * ffn; }  // F
-  std::int64_t wide_inner_bytes() const { return 4 * rows * ffn; }   // the same in fp32
+  std::int64_t token_bytes() const { return tokens * row_bytes(); }   // A, unless rows are narrower
+  std::int64_t sent_bytes() const { return sent * row_bytes(); }      // k A
+  std::int64_t wide_sent_bytes() const { return 4 * sent * hidden; }  // in fp32
+  std::int64_t taken_bytes() const { return rows * row_bytes(); }     // inputs of the experts
+  std::int64_t inner_bytes() const { return element * rows * ffn; }   // F
+  std::int64_t wide_inner_bytes() const { return 4 * rows * ffn; }    // the same in fp32
 };
 
 /// Experts take as many rows whatever comes, so that nobody asks how many.

@@ -418,9 +418,10 @@ TEST_CASE("nanotron's experts, and its expert ranks beside all others") {
 
 TEST_CASE("optimizers by the names of transformers, axolotl and Megatron") {
   const auto form = [](const std::string& line) {
-    const LaunchInput input = input_of("model_name_or_path: Qwen/Qwen3-8B\nmax_length: 4096\n"
-                                       "per_device_train_batch_size: 2\n" +
-                                       line);
+    const LaunchInput input = input_of(
+        "model_name_or_path: Qwen/Qwen3-8B\nmax_length: 4096\n"
+        "per_device_train_batch_size: 2\n" +
+        line);
     return scenario_of(input, 1).plan.optimizer;
   };
   using enum workloads::Optimizer;

@@ -142,3 +142,59 @@ TEST_CASE("products of experts are never saved, their exchange is") {
   const std::int64_t away = ActivationMemory(c.inputs(), {{.mlp = Mlp::experts}}).layer();
   CHECK(away > here + 2 * element * 8 * 2048);  // rows sent and received
 }
+
+TEST_CASE("exchanges that are not saved are kept by nobody, and run again") {
+  Case c;
+  c.shape.experts.count = 8;
+  c.shape.experts.per_token = 2;
+  c.shape.experts.ffn = 1024;
+  c.plan.data_degree = c.plan.expert.degree = 8;
+  c.plan.routing.kind = RoutingKind::balanced;
+  c.software.experts.runs = true;
+  c.by_operators();
+  const LayerKind experts{{.mlp = Mlp::experts}};
+  const auto kept = [&] { return ActivationMemory(c.inputs(), experts).layer(); };
+  const auto exchanges = [&] {
+    const StepInputs in = c.inputs();
+    KernelTable table;
+    const Piece piece =
+        layer_backward(in, table, layer_tensors(c.shape, c.plan, false, experts), experts);
+    std::int64_t count = 0;
+    for (const Collective& collective : table.collectives())
+      count += collective.name == "layer.experts.dispatch.forward" ||
+                       collective.name == "layer.experts.combine.forward"
+                   ? 1
+                   : 0;
+    return count;
+  };
+  const std::int64_t with = kept();
+  CHECK(exchanges() == 0);
+  c.software.keeps_exchanges = false;
+  // Rows there and back, as good as.
+  CHECK(static_cast<double>(with - kept()) == Approx(8.0 * tokens * 4096).epsilon(0.001));
+  CHECK(exchanges() == 2);
+}
+
+TEST_CASE("rows that are weighed in fp32 are kept so, whatever is compiled") {
+  Case c;
+  c.shape.experts.count = 8;
+  c.shape.experts.per_token = 2;
+  c.shape.experts.ffn = 1024;
+  c.software.experts.runs = true;
+  const LayerKind experts{{.mlp = Mlp::experts}};
+  const std::int64_t rows = 2 * tokens * c.shape.hidden;  // elements
+  for (const Fusion fusion : {Fusion::eager, Fusion::compiled}) {
+    c.software.fusion = fusion;
+    c.software.experts.weighed_wide = false;
+    const std::int64_t narrow = ActivationMemory(c.inputs(), experts).layer();
+    c.software.experts.weighed_wide = true;
+    CHECK(ActivationMemory(c.inputs(), experts).layer() - narrow == (4 - 2) * rows);
+    KernelTable table;
+    const StepInputs in = c.inputs();
+    layer_forward(in, table, experts);
+    std::int64_t bytes = 0;
+    for (const Kernel& kernel : table.kernels())
+      if (kernel.name.starts_with("layer.experts.weigh")) bytes += kernel.bytes.value;
+    CHECK(bytes == (6 + 8 + 6) * rows);
+  }
+}
