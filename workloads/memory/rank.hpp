@@ -41,6 +41,18 @@ struct MemoryRank {
     return in.batch.micro_batches > 1 && in.plan.reduce == ReduceWhen::last;
   }
 
+  /// torch makes a gradient when backward comes to it and drops it after the update (zero_grad sets
+  /// to none, its default from 2.0 on; recalled, 2026): none is there at the loss. Gradients that
+  /// wait for further micro-batches, live in buffers, are widened or sharded are not of these.
+  bool makes_gradients() const {
+    const Software& software = in.software;
+    const bool torch = (software.eager() || software.compiled()) &&
+                       software.memory.allocator == Allocator::caching;
+    const bool own_type = software.data.autocast || !in.precision.masters || low == 4;
+    return torch && own_type && in.plan.data == DataParallel::ddp && in.batch.micro_batches == 1 &&
+           in.plan.pipeline == 1 && !in.plan.optimizer_in_backward;
+  }
+
   /// zero2 of replicated parameters, whose gradients go apart as backward makes them.
   bool partitions() const {
     return !sharded() && in.plan.data == DataParallel::zero2 && !accumulates();

@@ -30,7 +30,7 @@ class StateTensors {
   void write() {
     weights();
     Tensors forever{};
-    if (!r_.sharded() && !r_.in.plan.optimizer_in_backward)
+    if (!r_.sharded() && !r_.makes_gradients() && !r_.in.plan.optimizer_in_backward)
       add(forever, TensorKind::gradients, resident_gradients(r_));
     // DeepSpeed's stage 3 copies gradients into a bucket as well (stage3.py, read 2026-11).
     if (r_.sharded() && !(r_.splits_root() && r_.deepspeed())) return;

@@ -429,9 +429,19 @@ class AllocationWriter {
   }
   /// Of the head's weights, or of the embedding's.
   void words_gradients() {
-    if (!narrow_gradients() || adapted(r_.in.shape)) return;
+    if (adapted(r_.in.shape)) return;
+    // Of tied words the second is added to the first.
+    if (r_.makes_gradients() && !(r_.in.shape.tied_embeddings && made_words_))
+      return made_words_ = true, make_gradient(words_bytes());
+    if (!narrow_gradients()) return;
     Tensors& into = r_.sharded() ? root_gradients_ : gradients_wait() ? gradients_ : brief_;
     add_to(into, TensorKind::gradients, words_bytes());
+  }
+
+  /// That stays until the update; `bytes` in the compute type.
+  void make_gradient(std::int64_t bytes) {
+    add_to(made_, TensorKind::gradients,
+           bytes / r_.low * bytes_per_element(r_.in.gradient_dtype()));
   }
 
   /// 16-bit gradients as backward makes them; none where products add to those that stay.
@@ -447,6 +457,10 @@ class AllocationWriter {
     return !r_.partitions() && bytes_per_element(r_.in.gradient_dtype()) > r_.low;
   }
   void layer_gradients(const TensorSizes& sizes, Tensors& into) {
+    if (r_.makes_gradients()) {
+      for (const std::int64_t bytes : sizes.each) make_gradient(bytes);
+      return;
+    }
     if (!narrow_gradients() || sizes.each.empty()) return;
     if (!r_.splits_root()) return add_all(into, TensorKind::gradients, sizes);
     add_to(into, TensorKind::gradients, std::ranges::max(sizes.each));  // each goes to the bucket
@@ -470,6 +484,8 @@ class AllocationWriter {
     if (makes_moments) states_.moments();
     states_.update_work(brief_);
     free(brief_);
+    free(made_);
+    made_words_ = false;
     states_.end_step();
   }
 
@@ -481,6 +497,8 @@ class AllocationWriter {
   std::int64_t gathered_layer_;
   const Software& software_;
   Tensors of_step_{}, gradients_{}, root_gradients_{}, reduced_{};
+  Tensors made_{};  // gradients until the update
+  bool made_words_ = false;
   Tensors brief_{};         // freed in the function that makes them
   std::vector<Kept> held_;  // by hooks, until backward ends
   std::deque<Tensors> gathered_;

@@ -318,6 +318,25 @@ TEST_CASE("without masters all states are in 16 bits, whole or sharded") {
   }
 }
 
+// 2 bytes of every parameter while there are logits, 4 when the last gradient is made.
+TEST_CASE("torch's gradients are not there at the loss, and all of them at the update") {
+  Precision precision;
+  precision.masters = false;
+  Software software = eager();
+  software.optimizer.kernel = OptimizerKernel::fused;
+  const double all = static_cast<double>(parameters(llama_7b()));
+  const auto gradients = [&](std::int64_t sequence, std::int64_t micro_batches) {
+    const Batch batch{.micro_batch = 1, .micro_batches = micro_batches, .sequence = sequence};
+    const ParallelPlan plan = plan_of(DataParallel::ddp, 1);
+    return part(memory_of_stage(llama_7b(), plan, batch, precision, software, 0), "gradients");
+  };
+  CHECK(gradients(64, 1) == Approx(2 * all).epsilon(0.001));
+  CHECK(gradients(65'536, 1) < 0.1 * all);  // the logits are more
+  CHECK(gradients(65'536, 2) >= 2 * all);   // those of the first wait for the second's
+  precision.masters = true;                 // whose gradients live in buffers
+  CHECK(gradients(65'536, 1) >= 2 * all);
+}
+
 TEST_CASE("FSDP's offload leaves no shard on the GPU, DeepSpeed's of the optimizer 16-bit ones") {
   ParallelPlan plan = plan_of(DataParallel::zero3, 8);
   plan.offload.optimizer = plan.offload.parameters = 1.0;
