@@ -436,7 +436,8 @@ TEST_CASE("optimizers by the names of transformers, axolotl and Megatron") {
     return scenario_of(
         input_of("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 \\\n"
                  "  --num-attention-heads 8 --seq-length 1024 --micro-batch-size 1 \\\n"
-                 "  --global-batch-size 16 --bf16 " +
+                 "  --global-batch-size 16 --vocab-size 32000 \\\n"
+                 "  --max-position-embeddings 1024 --bf16 " +
                  more + "\n"),
         1);
   };
