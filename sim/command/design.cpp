@@ -159,7 +159,7 @@ int answer_design(const PlansRequest& request, const Arguments& arguments,
   ProgressLine line("stepcast: ", ProgressLine::style_for(arguments.has("quiet")));
   std::size_t searched = 0;
   const PlanFinder find = [&, inner = plan_finder(goal, machines, session, options, stop)](
-                              const Machine& machine, double above_s, Search how) {
+                              const Machine& machine, double above_s, SearchDepth how) {
     const auto now = ProgressLine::Clock::now();
     if (line.due(now))
       line.show(std::to_string(searched) + " machines searched; " + name_of(machine.scenario), now);

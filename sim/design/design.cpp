@@ -168,7 +168,7 @@ double Designer::longest_step(std::size_t offer, Aim aim, const DesignLimits& li
   return high;
 }
 
-void Designer::ask(std::size_t machine, double above_s, Search how) {
+void Designer::ask(std::size_t machine, double above_s, SearchDepth how) {
   Known& known = known_[machine];
   FastestPlan plan = find_(machines_.all[machine], above_s, how);
   simulated_ += plan.simulated;
@@ -214,7 +214,7 @@ void Designer::scout(Aim aim, const DesignLimits& limits) {
     const auto best = best_known(aim, limits, {});
     if (best && bound(one.offer, known.at_least_s).of(aim) >= best->outcome.of(aim)) continue;
     if (stop_ || glances++ == most_glances) return;
-    ask(machines_.offers[one.offer].machine, infinite, Search::glance);
+    ask(machines_.offers[one.offer].machine, infinite, SearchDepth::glance);
   }
 }
 
@@ -251,7 +251,7 @@ std::optional<DesignChoice> Designer::best(Aim aim, const DesignLimits& limits,
     const double longest = longest_step(one.offer, aim, limits, value, factors);
     // Learned since, of its other offers as well.
     if (!within(known_[machine].at_least_s, longest)) continue;
-    if (!known_[machine].plan && !stop_) ask(machine, longest, Search::whole);
+    if (!known_[machine].plan && !stop_) ask(machine, longest, SearchDepth::whole);
     if (!known_[machine].plan) {
       if (!within(known_[machine].at_least_s, longest)) continue;
       ++open_;

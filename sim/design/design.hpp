@@ -31,11 +31,11 @@ struct FastestPlan {
   std::string plan{};  // its knobs in words
 };
 
-enum class Search : std::uint8_t { glance, whole };
+enum class SearchDepth : std::uint8_t { glance, whole };
 
 /// Searches a machine's plans; those that cannot take less than `above_s` may be left out. A glance
 /// is content with a good plan. With [failures] the report has its goodput.
-using PlanFinder = std::function<FastestPlan(const Machine&, double above_s, Search)>;
+using PlanFinder = std::function<FastestPlan(const Machine&, double above_s, SearchDepth)>;
 
 /// What a run comes to on an offer.
 struct DesignOutcome {
@@ -126,7 +126,7 @@ class Designer {
   /// The longest step with which it keeps to the limits and reaches `value`.
   double longest_step(std::size_t offer, Aim, const DesignLimits&, double value,
                       const PriceFactors&) const;
-  void ask(std::size_t machine, double above_s, Search);
+  void ask(std::size_t machine, double above_s, SearchDepth);
   std::optional<DesignChoice> best_known(Aim, const DesignLimits&, const PriceFactors&) const;
   const Machine& machine_of_offer(std::size_t offer) const;
 

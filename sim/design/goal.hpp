@@ -22,7 +22,7 @@ struct DesignLimits {
   double capital = none;  // USD of the bill, where it is bought
   double watts = none;    // at the building's meter, while it trains
   double racks = none;
-  std::optional<Way> only{};  // come by in this way alone
+  std::optional<Acquisition> only{};  // come by in this way alone
 };
 
 struct DesignGoal {

@@ -187,12 +187,12 @@ std::vector<Scenario> Machines::bases_of(const Machine& machine) const {
   return out;
 }
 
-std::vector<Way> Machines::ways() const {
-  std::vector<Way> out;
+std::vector<Acquisition> Machines::ways() const {
+  std::vector<Acquisition> out;
   for (const Offer& offer : offers)
     if (std::ranges::find(out, offer.terms.way) == out.end()) out.push_back(offer.terms.way);
   std::ranges::stable_sort(out, {},
-                           [](const Way& way) { return std::pair(way.tenure, way.years); });
+                           [](const Acquisition& way) { return std::pair(way.tenure, way.years); });
   return out;
 }
 

@@ -37,7 +37,7 @@ struct Machines {
   Accounting accounting;
 
   /// Of all offers, each once.
-  std::vector<Way> ways() const;
+  std::vector<Acquisition> ways() const;
 
   /// The bases of its kind on this machine.
   std::vector<Scenario> bases_of(const Machine&) const;

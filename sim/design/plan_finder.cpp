@@ -49,10 +49,10 @@ FastestPlan told(const SearchSpace& space, const SearchResult& result, double ab
 PlanFinder plan_finder(const DesignGoal& goal, const Machines& machines, Session& session,
                        const FinderOptions& options, const std::atomic<bool>& stop) {
   return [&goal, &machines, &session, &stop, options](const Machine& machine, double above_s,
-                                                      Search how) {
+                                                      SearchDepth how) {
     const auto now = std::chrono::steady_clock::now();
     if (options.deadline && now >= *options.deadline) return FastestPlan{.open = true};
-    const bool glance = how == Search::glance;
+    const bool glance = how == SearchDepth::glance;
     auto deadline = options.deadline;
     if (deadline && glance) deadline = now + (*deadline - now) / share_of_a_glance;
     const SearchSpace space = space_of_goal(goal, machines.bases_of(machine), options.across_nodes);

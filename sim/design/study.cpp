@@ -120,7 +120,7 @@ class DesignStudy {
   }
 
   void by_way() {
-    for (const Way& way : machines_.ways()) {
+    for (const Acquisition& way : machines_.ways()) {
       if (ended_()) return;
       DesignLimits only = limits_;
       only.only = way;
@@ -195,7 +195,7 @@ class DesignStudy {
 
 const DesignChoice* DesignAnswer::cheapest_to(Tenure tenure) const {
   for (const WayAnswer& one : by_way)
-    if (one.way == Way{tenure} && one.choice) return &*one.choice;
+    if (one.way == Acquisition{tenure} && one.choice) return &*one.choice;
   return nullptr;
 }
 

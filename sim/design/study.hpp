@@ -40,7 +40,7 @@ struct AimAnswer {
 
 /// The cheapest that is come by in one way; none: nothing meets the goal so.
 struct WayAnswer {
-  Way way;
+  Acquisition way;
   std::optional<DesignChoice> choice;
   bool above_budget = false;  // it meets the goal but for budget and capital
 };

@@ -77,7 +77,7 @@ Quote read_quote(const TomlValue& value) {
 
 std::string word_of(Tenure tenure) { return tenure_names[static_cast<std::size_t>(tenure)].first; }
 
-std::string words_of(const Way& way) {
+std::string words_of(const Acquisition& way) {
   std::string out = word_of(way.tenure);
   if (way.tenure == Tenure::contract)
     out += fmt::format(" of {:g} year{}", way.years, way.years == 1 ? "" : "s");

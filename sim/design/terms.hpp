@@ -16,17 +16,17 @@ enum class Tenure : std::uint8_t { rent, contract, own };
 std::string word_of(Tenure);
 
 /// A way to come by a machine; a quote is an offer that the user has been made.
-struct Way {
+struct Acquisition {
   Tenure tenure = Tenure::rent;
   double years = 0;     // of a contract
   std::string quote{};  // its name; empty: as the lists say
-  friend bool operator==(const Way&, const Way&) = default;
+  friend bool operator==(const Acquisition&, const Acquisition&) = default;
 };
 /// "rent", "contract of 2 years", "own (quote spring)"
-std::string words_of(const Way&);
+std::string words_of(const Acquisition&);
 
 struct Terms {
-  Way way;
+  Acquisition way;
   double upfront = 0;  // of a contract: the share paid at signing, the rest month by month
   Band price{};        // rent, contract: USD of a GPU and hour; own: of a node, 0: the bill's
   std::string source, date{};

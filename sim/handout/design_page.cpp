@@ -280,7 +280,8 @@ ToldTable tried_table(const DesignTold& told) {
   table.row(
       {"NICs of a node", tried(told, [](const Scenario& s) { return grouped(s.node.nics); })});
   std::string ways;
-  for (const Way& way : told.machines.ways()) ways += (ways.empty() ? "" : ", ") + words_of(way);
+  for (const Acquisition& way : told.machines.ways())
+    ways += (ways.empty() ? "" : ", ") + words_of(way);
   table.row({"ways to come by it", ways});
   table.row({"list of parts", "parts/" + told.parts.name});
   return {"Machines that were tried", std::move(table)};

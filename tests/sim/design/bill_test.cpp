@@ -127,7 +127,7 @@ TEST_CASE("a fabric that does not hold a machine is named; rented ones do not ch
   REQUIRE(design.machines.none.size() == 1);
   CHECK_THAT(design.machines.none[0].why, Catch::Contains("tiers = 2 would hold them"));
   REQUIRE(design.machines.offers.size() == 1);
-  CHECK(design.machines.offers[0].terms.way == Way{Tenure::own});
+  CHECK(design.machines.offers[0].terms.way == Acquisition{Tenure::own});
 }
 
 TEST_CASE("a goal that no design can be made of is refused by its line") {

@@ -33,9 +33,9 @@ struct MadeUpSteps {
     }
   }
   PlanFinder finder() {
-    return [this](const Machine& machine, double above_s, Search how) {
+    return [this](const Machine& machine, double above_s, SearchDepth how) {
       const auto i = static_cast<std::size_t>(&machine - design.machines.all.data());
-      if (how == Search::glance) {  // a plan that is not the fastest
+      if (how == SearchDepth::glance) {  // a plan that is not the fastest
         FastestPlan plan = plans[i];
         plan.open = true;
         plan.report->step_time *= 2;
@@ -121,7 +121,7 @@ TEST_CASE("law: searched by the simulator, the design is that of trying every pl
   const PlanFinder find = design.finder();
   std::vector<FastestPlan> plans;
   for (const Machine& machine : design.machines.all)
-    plans.push_back(find(machine, no_limit, Search::whole));
+    plans.push_back(find(machine, no_limit, SearchDepth::whole));
   Designer designer = design.designer(find);
   for (const Aim aim : aims) {
     const auto best = designer.best(aim, {});
@@ -196,8 +196,8 @@ TEST_CASE("a machine that was cut is searched again where a wider limit asks for
 
 TEST_CASE("ended early, what is open is counted with the least that it can come to") {
   SmallDesign design(small_goal("nodes = [\"dgx-h100\"]\nsizes = [1, 2]\nways = [\"rent\"]"));
-  Designer designer =
-      design.designer([](const Machine&, double, Search) { return FastestPlan{.open = true}; });
+  Designer designer = design.designer(
+      [](const Machine&, double, SearchDepth) { return FastestPlan{.open = true}; });
   CHECK_FALSE(designer.best(Aim::fastest, {}));
   CHECK_FALSE(designer.proven());
   CHECK(designer.open() == 2);

@@ -148,7 +148,7 @@ TEST_CASE("quotes are offers beside those of the lists; a mistake is told by its
       small_goal("nodes = [\"dgx-h100\"]\nsizes = [8]\nquotes = \"example\"\n"
                  "fabrics = [\"rail-optimized\"]\noversubscription = [1]"));
   std::vector<std::string> words;
-  for (const Way& way : design.machines.ways()) words.push_back(words_of(way));
+  for (const Acquisition& way : design.machines.ways()) words.push_back(words_of(way));
   for (const char* wanted :
        {"rent", "contract of 1 year (quote spring)", "own", "own (quote warehouse)"})
     CHECK(std::ranges::find(words, wanted) != words.end());
