@@ -137,7 +137,7 @@ TEST_CASE("law: no simulated step is below its bound, for random plans on random
 }
 
 TEST_CASE("law: no simulated step of experts is below its bound, whatever the knobs") {
-  check_bounds_of_experts(20261129, tests::draws(2000, 10));
+  check_bounds_of_experts(20261131, tests::draws(2000, 10));
 }
 
 TEST_CASE("law: the same of 10000 plans, in minutes", "[.long]") {
