@@ -4,9 +4,18 @@
 #include <cmath>
 
 #include "engine/check.hpp"
+#include "sim/files/numbers.hpp"
 
 namespace stepcast::sim {
 namespace {
+
+/// A share as people write it: "90 %" is 0.9.
+std::optional<double> share_in(std::string_view text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  text.remove_suffix(text.ends_with(" %") ? 2 : 1);
+  const auto percent = number_in<double>(text);
+  return percent ? std::optional(*percent / 100) : std::nullopt;
+}
 
 /// A user's word in a message: one line, not a page.
 std::string shortened(std::string_view word) {
@@ -74,6 +83,8 @@ std::optional<double> TableReader::number(std::string_view key, Range range) {
     number = *real;
   else if (const auto* integer = std::get_if<std::int64_t>(&found->data))
     number = static_cast<double>(*integer);
+  else if (const auto share = found->text() ? share_in(*found->text()) : std::nullopt)
+    number = *share;
   else
     wrong_type(*found, key, "a number");
   if (!std::isfinite(number) || std::abs(number) > 1e18)

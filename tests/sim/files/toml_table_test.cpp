@@ -150,6 +150,15 @@ TEST_CASE("every key must be asked for, and every value have its type and range"
   CHECK_THAT(with("x = 1e300", number), Contains("not a usable number"));
   CHECK_THAT(with("x = -1", number), Contains("negative"));
   CHECK_THAT(with("x = \"1\"", number), Contains("must be a number"));
+  CHECK_THAT(with("x = \"9 percent\"", number), Contains("must be a number"));
+  for (const char* share : {"\"90 %\"", "\"90%\"", "0.9"}) {
+    CAPTURE(share);
+    double read = 0;
+    CHECK(with(std::string("x = ") + share, [&](TableReader& t) { read = *t.number("x"); }) ==
+          "no error");
+    CHECK(read == 0.9);
+  }
+  CHECK_THAT(with("x = \"-9 %\"", number), Contains("negative"));
 }
 
 TEST_CASE("a plain key above the first table can be read without the rest") {
