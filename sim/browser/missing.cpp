@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/check.hpp"
+#include "sim/agent/server.hpp"
 #include "sim/processes/child.hpp"
 
 extern "C" {
@@ -19,6 +21,10 @@ char* dlerror() {
 }
 
 namespace stepcast::sim {
+
+void serve_agent(const AgentServer& /*server*/) {
+  throw InputError("stepcast mcp", "no programs can be started here");
+}
 
 std::string become(std::vector<std::string> /*words*/) { return "no programs can be started here"; }
 

@@ -17,6 +17,11 @@
 
 inline constexpr unsigned RENAME_EXCHANGE = 2;
 
+struct winsize {  // of a terminal: there is none, ioctl() refuses to say
+  unsigned short ws_row, ws_col;
+};
+inline constexpr int TIOCGWINSZ = 0x5413;
+
 inline int kill(pid_t /*process*/, int /*signal*/) {
   errno = ESRCH;
   return -1;

@@ -28,13 +28,13 @@ foreach(folder engine topology workloads)
 endforeach()
 add_library(stepcast_sim OBJECT)
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS sim/*.cpp)
-list(FILTER sources EXCLUDE REGEX "main\\.cpp$|/hdf5_[^/]*$|/sim/(python|processes)/")
+list(FILTER sources EXCLUDE REGEX "main\\.cpp$|/hdf5_[^/]*$|/sim/(python|processes)/|/agent/server")
 target_sources(stepcast_sim PRIVATE ${sources} sim/main.cpp)
 target_link_libraries(stepcast_sim PUBLIC stepcast::options stepcast::topology stepcast::workloads
   fmt::fmt PRIVATE Boost::program_options PkgConfig::TOMLPLUSPLUS yaml-cpp ZLIB::ZLIB)
 set_source_files_properties(sim/program/installation.cpp PROPERTIES COMPILE_DEFINITIONS
   "STEPCAST_DATA_DIRECTORY=\"/stepcast/scenarios\";STEPCAST_LIBRARY_DIRECTORY=\"lib\"")
-set_source_files_properties(sim/program/command_line.cpp PROPERTIES
+set_source_files_properties(sim/program/command_line.cpp sim/form/form.cpp PROPERTIES
   COMPILE_DEFINITIONS STEPCAST_VERSION="${PROJECT_VERSION}")
 foreach(folder engine topology workloads sim)
   compile_together(stepcast_${folder})

@@ -141,7 +141,8 @@ Json rows_schema(const TextTable& table) {
   Json row = type_schema("object");
   for (const TextTable::Column& column : table.columns()) {
     if (!column.in_json) continue;
-    const std::string_view meaning = column.heading == column.key ? "" : column.heading;
+    const std::string_view heading = column.heading;
+    const std::string_view meaning = heading == column.key ? std::string_view() : heading;
     form_detail::put_property(
         row, column.key,
         form_detail::annotated(or_null(type_of(column.holds)), meaning, unit_of_key(column.key)),
