@@ -1,12 +1,10 @@
 // stepcast-calibrate card: a node's kernels, links and collectives beside the same machine as it is
 // known, and the forecasts that they change.
 #include <fmt/format.h>
-#include <stdlib.h>  // mkdtemp
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -20,6 +18,7 @@
 #include "engine/check.hpp"
 #include "engine/units_text.hpp"
 #include "sim/files/printable.hpp"
+#include "sim/files/scratch_folder.hpp"
 #include "sim/files/text_table.hpp"
 #include "sim/program/today.hpp"
 #include "sim/scenario/file.hpp"
@@ -27,8 +26,6 @@
 
 namespace stepcast::calibrate {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr sim::Option card_options[] = {
     {"device", "host|cuda", "", "measure this machine first; else FILEs hold what was measured"},
@@ -56,26 +53,6 @@ constexpr sim::Verb card_verb{
     "forecasts that changes.",
     card_options,
     "stepcast calibrate card all_reduce.log --gpu h100"};
-
-/// Goes with all that is in it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (fs::temp_directory_path() / "stepcast-card-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw InputError(pattern, "cannot be made");
-    path_ = pattern;
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
 
 sim::CalibrationTable read_files(const std::vector<std::string>& files, const ClusterFacts& facts) {
   std::vector<std::string> tables, logs;
@@ -208,8 +185,8 @@ int card(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
     throw sim::UsageError(files.empty() ? "card needs FILEs, or --device to measure"
                                         : "card measures (--device) or reads FILEs, not both",
                           card_verb.example);
-  const ScratchFolder scratch;
-  const std::string file = scratch.file("card.h5");
+  const sim::ScratchFolder scratch("card");
+  const std::string file = (scratch.path() / "card.h5").string();
   sim::CalibrationTable measured;
   if (files.empty()) {
     const int code = run_calibration(request_of(arguments, catalogue, file), catalogue);

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "calibrate/host/facts.hpp"
@@ -11,6 +12,7 @@
 #include "sim/command/handout_options.hpp"
 #include "sim/files/markdown.hpp"
 #include "sim/files/printable.hpp"
+#include "sim/files/scratch_folder.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/program/answer_forms.hpp"
 #include "sim/program/interrupt.hpp"
@@ -48,28 +50,18 @@ constexpr sim::Option options[] = {
 /// Where the run keeps its files; a temporary folder goes with it.
 class Folder {
  public:
-  explicit Folder(const std::string& named) : path_(named), temporary_(named.empty()) {
+  explicit Folder(const std::string& named) : path_(named) {
     std::error_code error;
-    if (temporary_) {
-      std::string pattern = (fs::temp_directory_path() / "stepcast-run-XXXXXX").string();
-      if (mkdtemp(pattern.data()) == nullptr) throw InputError(pattern, "cannot be made");
-      path_ = pattern;
-    }
+    if (named.empty()) path_ = scratch_.emplace("run").path();
     fs::create_directories(path_ / "points", error);
     if (error)
       throw sim::OutputError("--out", "the folder '" + path_.string() + "' cannot be written");
   }
-  ~Folder() {
-    std::error_code error;
-    if (temporary_) fs::remove_all(path_, error);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
   const fs::path& path() const { return path_; }
 
  private:
+  std::optional<sim::ScratchFolder> scratch_;
   fs::path path_;
-  bool temporary_;
 };
 
 int train(const Arguments& arguments, const Point& point) {
