@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/arithmetic.hpp"
+#include "sim/goal/band.hpp"
 #include "topology/fabric_layout.hpp"
 
 namespace stepcast::sim {
@@ -12,20 +13,12 @@ namespace {
 
 constexpr const char* tier_names[] = {"leaf", "spine", "core", "supercore"};
 
-void add(Band& sum, const Band& more) {
-  sum.low += more.low, sum.value += more.value, sum.high += more.high;
-}
-
-Band times(const Band& band, double factor) {
-  return {band.low * factor, band.value * factor, band.high * factor};
-}
-
 void price(BillLine& line, const Part* part, double factor) {
   line.unpriced = part == nullptr || !part->price;
   if (line.unpriced) return;
   line.kind = part->kind;
   const Listed& listed = *part->price;
-  line.usd = times({listed.low, listed.value, listed.high}, factor);
+  line.usd = scaled({listed.low, listed.value, listed.high}, factor);
   line.source = listed.source;
   line.date = listed.date;
 }
@@ -101,7 +94,7 @@ class BillMaker {
     if (s_.cost.overhead == 0) return;
     const Band below = bill_.capital();
     BillLine& more = line("storage, spares, installation (cost.overhead)", 1);
-    more.usd = times(below, s_.cost.overhead);
+    more.usd = scaled(below, s_.cost.overhead);
     more.source = fmt::format("{:g} of the lines above", s_.cost.overhead);
   }
 
@@ -115,11 +108,11 @@ class BillMaker {
 
 }  // namespace
 
-Band BillLine::total() const { return times(usd.value_or(Band{}), static_cast<double>(count)); }
+Band BillLine::total() const { return scaled(usd.value_or(Band{}), static_cast<double>(count)); }
 
 Band Bill::capital() const {
   Band sum;
-  for (const BillLine& line : lines) add(sum, line.total());
+  for (const BillLine& line : lines) sum = sum_of(sum, line.total());
   return sum;
 }
 

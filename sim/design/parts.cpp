@@ -18,20 +18,8 @@ constexpr std::array<std::pair<const char*, PartKind>, 4> part_kind_names{{
 
 /// "310000 USD" or [low, usual, high]; none: the part has no price.
 std::optional<Listed> read_price(TableReader& table) {
-  const TomlValue* value = table.value("price");
-  if (value == nullptr) return std::nullopt;
-  Listed out;
-  if (value->array() == nullptr) {
-    out.low = out.value = out.high = table.quantity<Usd>("price")->value;
-  } else {
-    const auto texts = table.texts("price");
-    if (texts->size() != 3)
-      table.fail("price", table.label("price") + " is no [low, usual, high]", "or one value");
-    const auto at = [&](std::size_t i) { return parse<Usd>((*texts)[i], value->where).value; };
-    out.low = at(0), out.value = at(1), out.high = at(2);
-    if (!(0 < out.low && out.low <= out.value && out.value <= out.high))
-      table.fail("price", table.label("price") + " is not in order", "[low, usual, high]");
-  }
+  if (table.value("price") == nullptr) return std::nullopt;
+  Listed out = price_range<Usd>(table, "price");
   out.source = table.required("source", table.text("source"));
   out.date = table.required("date", table.text("date"));
   return out;

@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "sim/files/toml_table.hpp"
+#include "sim/goal/band.hpp"
+#include "sim/scenario/goal_file.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -17,35 +19,10 @@ constexpr double days_a_month = days_a_year / months_a_year;
 constexpr std::array<std::pair<const char*, Tenure>, 3> tenure_names{
     {{"rent", Tenure::rent}, {"contract", Tenure::contract}, {"own", Tenure::own}}};
 
-Band scaled_by(const Band& band, double factor) {
-  return {band.low * factor, band.value * factor, band.high * factor};
-}
-
-Band sum_of(const Band& a, const Band& b) {
-  return {a.low + b.low, a.value + b.value, a.high + b.high};
-}
-
 /// A figure of each of three counts of days.
 template <class Of>
 Band of_days(const Band& days, Of of) {
   return {of(days.low), of(days.value), of(days.high)};
-}
-
-template <class Q>
-Band range_of(TableReader& table, const char* key) {
-  const TomlValue* value = table.required(key, table.value(key));
-  if (value->array() == nullptr) {
-    const double only = table.quantity<Q>(key)->value;
-    return {only, only, only};
-  }
-  const auto texts = table.texts(key);
-  const std::string hint = "[low, usual, high], or one value";
-  if (texts->size() != 3) table.fail(key, table.label(key) + " is no range", hint);
-  const auto at = [&](std::size_t i) { return parse<Q>((*texts)[i], value->where).value; };
-  const Band out{at(0), at(1), at(2)};
-  if (!(0 < out.low && out.low <= out.value && out.value <= out.high))
-    table.fail(key, table.label(key) + " is not in order", hint);
-  return out;
 }
 
 Quote read_quote(const TomlValue& value) {
@@ -59,7 +36,9 @@ Quote read_quote(const TomlValue& value) {
   const bool own = terms.way.tenure == Tenure::own;
   if (out.node.empty() == out.gpu.empty() || (own && out.node.empty()))
     table.fail("node", "a quote is for a node or for a GPU", "of what is owned: for a node");
-  terms.price = own ? range_of<Usd>(table, "price") : range_of<UsdPerHour>(table, "price");
+  const Listed price =
+      own ? price_range<Usd>(table, "price") : price_range<UsdPerHour>(table, "price");
+  terms.price = {price.low, price.value, price.high};
   if (terms.way.tenure == Tenure::contract) {
     terms.way.years = table.required("years", table.number("years"));
     terms.upfront = table.number("upfront").value_or(0);
@@ -117,37 +96,37 @@ std::optional<Cash> cash_of(const Scenario& s, const Terms& terms, const Account
   const double other =
       running * gpu_hours_a_day + (accounting.storage + accounting.staff) / days_a_month;
   const Band price = own ? capital : terms.price;
-  const Band factor = price.value > 0 ? scaled_by(price, 1 / price.value) : Band{1, 1, 1};
+  const Band factor = price.value > 0 ? scaled(price, 1 / price.value) : Band{1, 1, 1};
   const CashLaw payback{.a_day = share * paid * gpu_hours_a_day, .other_a_day = other};
   const Band days = run.days;
   const double months = std::ceil(days.value / days_a_month);
   // Machines by the price's range, what else is paid as it is.
   const auto spent = [&](const CashLaw& law) {
     const Band machines = of_days(days, [&](double d) { return law.at(d) - law.other_a_day * d; });
-    return sum_of(product(machines, factor), scaled_by(days, law.other_a_day));
+    return sum_of(product(machines, factor), scaled(days, law.other_a_day));
   };
 
   Cash out;
   CashLaw law = payback;
   if (own) {
     law = {.once = capital.value * paid, .other_a_day = other};
-    out.signing = scaled_by(capital, paid);
+    out.signing = scaled(capital, paid);
     out.months = months;
     const double a_month = other * days_a_month;
     out.a_month = {a_month, a_month, a_month};
   } else if (terms.way.tenure == Tenure::rent) {
     out.months = months;
     const double a_month = other * days_a_month;
-    out.a_month = sum_of(scaled_by(factor, law.a_day * days_a_month), {a_month, a_month, a_month});
+    out.a_month = sum_of(scaled(factor, law.a_day * days_a_month), {a_month, a_month, a_month});
   } else {
     const double term = terms.way.years * days_a_year;
     law = {.a_term = payback.a_day * term, .term_days = term, .other_a_day = other};
     const double num_terms = std::ceil(days.value / term);
-    out.signing = scaled_by(factor, law.a_term * num_terms * terms.upfront);
+    out.signing = scaled(factor, law.a_term * num_terms * terms.upfront);
     out.months = num_terms * terms.way.years * months_a_year;
     const double rest = law.a_term * num_terms * (1 - terms.upfront) / out.months;
     const double a_month = other * days_a_month;
-    out.a_month = sum_of(scaled_by(factor, rest), {a_month, a_month, a_month});
+    out.a_month = sum_of(scaled(factor, rest), {a_month, a_month, a_month});
   }
   out.total = spent(law);
   out.payback = spent(payback);
@@ -155,7 +134,7 @@ std::optional<Cash> cash_of(const Scenario& s, const Terms& terms, const Account
   if (law.a_term > 0) {  // month by month, the one that has begun included
     const double of_term = std::ceil(days.value / law.term_days) * law.a_term;
     const double by_then = of_term * (terms.upfront + (1 - terms.upfront) * months / out.months);
-    out.by_finish = sum_of(scaled_by(factor, by_then), scaled_by(days, law.other_a_day));
+    out.by_finish = sum_of(scaled(factor, by_then), scaled(days, law.other_a_day));
   }
   out.law = accounting.payback ? payback : law;
   out.law.factor = factor;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "engine/check.hpp"
+#include "sim/goal/band.hpp"
 #include "sim/scenario/goal_file.hpp"
 
 namespace stepcast::sim {
@@ -14,9 +15,6 @@ namespace {
 constexpr double hours_a_year = 8766, seconds_an_hour = 3600, hours_a_day = 24;
 constexpr int stale_months = 12;
 
-Band scaled(const Band& band, double factor) {
-  return {band.low * factor, band.value * factor, band.high * factor};
-}
 Band inverse(const Band& band) { return {1 / band.high, 1 / band.value, 1 / band.low}; }
 Band exactly(double value) { return {value, value, value}; }
 

@@ -31,21 +31,6 @@ struct PriceList {
   bool to_buy() const { return kind == "bought" || kind == "server"; }
 };
 
-template <class Q>
-Listed figure_of(TableReader& gpus, const std::string& gpu) {
-  const TomlValue& value = *gpus.value(gpu);
-  const auto* range = value.array();
-  if (range == nullptr) {
-    const double only = gpus.quantity<Q>(gpu)->value;
-    return {only, only, only, {}, {}};
-  }
-  const auto texts = gpus.texts(gpu);
-  if (texts->size() != 3)
-    gpus.fail(gpu, gpus.label(gpu) + " is no [low, usual, high]", "or one value");
-  const auto at = [&](std::size_t i) { return parse<Q>((*texts)[i], value.where).value; };
-  return {at(0), at(1), at(2), {}, {}};
-}
-
 PriceList price_list(const Catalogue& catalogue, const std::string& name, const std::string& gpu,
                      const std::string& where) {
   TableReader table(catalogue.entry("prices", name, where), "");
@@ -65,7 +50,7 @@ PriceList price_list(const Catalogue& catalogue, const std::string& name, const 
   table.finish();
   out.has_gpu = gpus.value(gpu) != nullptr;
   if (!out.has_gpu) return out;
-  out.found = out.to_buy() ? figure_of<Usd>(gpus, gpu) : figure_of<UsdPerHour>(gpus, gpu);
+  out.found = out.to_buy() ? price_range<Usd>(gpus, gpu) : price_range<UsdPerHour>(gpus, gpu);
   out.found.source = source;
   out.found.date = date;
   return out;
@@ -163,6 +148,25 @@ TomlValue written_cost(const Cost& cost) {
 }
 
 }  // namespace
+
+template <class Q>
+Listed price_range(TableReader& table, const std::string& key) {
+  const TomlValue& value = *table.required(key, table.value(key));
+  if (value.array() == nullptr) {
+    const double only = table.quantity<Q>(key)->value;
+    return {only, only, only, {}, {}};
+  }
+  const auto texts = table.texts(key);
+  const char* hint = "[low, usual, high], or one value";
+  if (texts->size() != 3) table.fail(key, table.label(key) + " is no range", hint);
+  const auto at = [&](std::size_t i) { return parse<Q>((*texts)[i], value.where).value; };
+  const Listed out{at(0), at(1), at(2), {}, {}};
+  if (!(0 < out.low && out.low <= out.value && out.value <= out.high))
+    table.fail(key, table.label(key) + " is not in order", hint);
+  return out;
+}
+template Listed price_range<Usd>(TableReader&, const std::string&);
+template Listed price_range<UsdPerHour>(TableReader&, const std::string&);
 
 std::optional<Listed> listed_rent(const Catalogue& catalogue, const std::string& list,
                                   const std::string& gpu, const std::string& where) {

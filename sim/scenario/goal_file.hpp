@@ -18,6 +18,10 @@ struct Listed {
   std::string source, date;
 };
 
+/// A price of a table: one value, or [low, usual, high]; Usd or UsdPerHour. Throws InputError.
+template <class Q>
+Listed price_range(TableReader& table, const std::string& key);
+
 /// What renting a GPU costs by a list of prices/ ("nebius", "my/prices.toml"), USD an hour; "lists"
 /// is the median of all lists of kind "on demand", between the cheapest and the dearest. None where
 /// no list has that GPU.
