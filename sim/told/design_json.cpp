@@ -208,6 +208,18 @@ const Form<DesignLimits>& limits_form() {
   return form;
 }
 
+const Form<Accounting>& accounting_form() {
+  using A = const Accounting&;
+  static const Form<Accounting> form =
+      Form<Accounting>("accounting")
+          .has("budget_counts", "cash: all that is paid; payback: the run's share.",
+               [](A a) { return std::string(a.payback ? "payback" : "cash"); })
+          .has("storage_usd_a_month", "", [](A a) { return a.storage; })
+          .has("staff_usd_a_month", "", [](A a) { return a.staff; })
+          .has("spares", "A share of the nodes that train.", [](A a) { return a.spares; });
+  return form;
+}
+
 template <class T>
 struct ToldMove {
   const DesignTold& told;
@@ -294,6 +306,9 @@ Form<DesignTold> made_design_form() {
       .object(
           "limits", "Null where there is none.", limits_form(),
           [](T t) -> const auto& { return t.goal.limits; })
+      .object(
+          "accounting", "What is paid beside machines.", accounting_form(),
+          [](T t) -> const auto& { return t.machines.accounting; })
       .has("met", "Whether a machine meets the goal.", [](T t) { return t.answer.met(); })
       .has("assumed", "What the goal does not say.", design_assumptions);
   for (std::size_t i = 0; i < std::size(aims); ++i)

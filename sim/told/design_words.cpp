@@ -66,6 +66,8 @@ std::vector<std::string> design_assumptions(const DesignTold& told) {
     out.emplace_back("nothing fails (goodput 1)");
   else
     out.push_back("goodput " + three_digits(s.goal.goodput));
+  if (std::isfinite(told.goal.limits.usd))
+    out.emplace_back("in P(goal) the range of a price holds it in 80 % of cases");
   out.push_back(fmt::format("PUE {}, {} of CO2, electricity {} for what is bought",
                             three_digits(s.site.pue), to_text(s.site.carbon),
                             to_text(s.cost.electricity)));

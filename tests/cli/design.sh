@@ -61,6 +61,8 @@ $two"
 expect 0 '^contract of 1 year (quote spring) .* thousand USD .* USD' design "$work/goal.toml"
 expect 0 '^cheapest.*, contract of 1 year (quote spring)' design "$work/goal.toml"
 expect 0 '^own, above the budget ' design "$work/goal.toml" --set design.budget_counts=cash
+expect 0 '"budget_counts": "payback"' design "$work/goal.toml" --json
+expect 0 'range of a price holds it in 80 %' design "$work/goal.toml"
 expect 3 "'cosh' in 'budget_counts'" design "$work/goal.toml" --set design.budget_counts=cosh
 expect 3 "'nobody'" design "$work/goal.toml" --set design.quotes=nobody
 
