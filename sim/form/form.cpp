@@ -177,6 +177,92 @@ Json annotated(Json schema, std::string_view meaning, std::string_view unit) {
   return schema;
 }
 
+Json Members::json(const void* of) const {
+  Json out = Json::object();
+  for (const Member& member : members_)
+    if (auto value = member.json(of)) put_at(out, member.key, *std::move(value));
+  return out;
+}
+
+Json Members::schema(Definitions& all) const {
+  const auto inside = [this](Definitions& other) {
+    Json out = type_schema("object");
+    for (const Member& member : members_)
+      put_property(out, member.key, member.schema(other), member.always);
+    return out;
+  };
+  return name.empty() ? inside(all) : all.reference(name, inside);
+}
+
+void Members::add(std::string key, bool always, SchemaOf schema, ValueAt json) {
+  members_.push_back({std::move(key), always, std::move(schema), std::move(json)});
+}
+
+void Members::add(std::string key, bool always, std::string meaning, std::string unit, Json (*of)(),
+                  ValueAt json) {
+  add(
+      std::move(key), always,
+      [of, meaning = std::move(meaning), unit = std::move(unit)](Definitions&) {
+        return annotated(of(), meaning, unit);
+      },
+      std::move(json));
+}
+
+void Members::add_object(std::string key, bool always, std::string meaning, Members form,
+                         EachAt each) {
+  const auto members = std::make_shared<const Members>(std::move(form));
+  add(
+      std::move(key), always,
+      [members, meaning = std::move(meaning)](Definitions& all) {
+        return annotated(members->schema(all), meaning, "");
+      },
+      [members, each = std::move(each)](const void* of) {
+        std::optional<Json> out;
+        each(of, [&](const void* object) { out = members->json(object); });
+        return out;
+      });
+}
+
+void Members::add_object_or_null(std::string key, std::string meaning, Members form, EachAt each) {
+  const auto members = std::make_shared<const Members>(std::move(form));
+  add(
+      std::move(key), true,
+      [members, meaning = std::move(meaning)](Definitions& all) {
+        return annotated(or_null(members->schema(all)), meaning, "");
+      },
+      [members, each = std::move(each)](const void* of) {
+        Json out;
+        each(of, [&](const void* object) { out = members->json(object); });
+        return std::optional(std::move(out));
+      });
+}
+
+void Members::add_list(std::string key, bool always, std::string meaning, Members form,
+                       EachAt each) {
+  const auto members = std::make_shared<const Members>(std::move(form));
+  add(
+      std::move(key), always,
+      [members, meaning = std::move(meaning)](Definitions& all) {
+        return annotated(list_schema(members->schema(all)), meaning, "");
+      },
+      [members, each = std::move(each)](const void* of) {
+        Json out = Json::array();
+        const bool there =
+            each(of, [&](const void* object) { out.push_back(members->json(object)); });
+        return there ? std::optional(std::move(out)) : std::nullopt;
+      });
+}
+
+void Members::add_all(const Members& form, bool always, const EachAt& each) {
+  for (const Member& member : form.members_)
+    add(member.key, member.always && always, member.schema,
+        [json = member.json, each](const void* of) {
+          std::optional<Json> out;
+          each(of, [&](const void* object) { out = json(object); });
+          return out;
+        });
+}
+
 }  // namespace form_detail
 
 Json stamped(std::string_view name, const Json& answer) {

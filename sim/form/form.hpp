@@ -127,6 +127,55 @@ inline bool is_there(const auto& value) {
   else
     return true;
 }
+
+/// A member's value, of the object at an address; none: it is left out.
+using ValueAt = std::function<std::optional<Json>(const void*)>;
+/// Shows a function each object that a member consists of; false: the member is not there.
+using EachAt = std::function<bool(const void*, const std::function<void(const void*)>&)>;
+
+/// `make(get(t), ...)` of the T at an address. Where both capture nothing it is a plain function:
+/// one type for all members, which compiles several times faster than a type a member.
+template <class T, class R, class... With>
+auto at(auto get, auto make) {
+  using Get = decltype(get);
+  using Make = decltype(make);
+  if constexpr (std::is_empty_v<Get>)
+    return static_cast<R (*)(const void*, With...)>([](const void* of, With... with) -> R {
+      return Make{}(Get{}(*static_cast<const T*>(of)), with...);
+    });
+  else
+    return [get](const void* of, With... with) -> R {
+      return Make{}(get(*static_cast<const T*>(of)), with...);
+    };
+}
+
+/// What a form holds, whatever it is a form of.
+class Members {
+ public:
+  explicit Members(std::string form_name) : name(std::move(form_name)) {}
+
+  Json json(const void* of) const;
+  Json schema(Definitions& all) const;
+
+  void add(std::string key, bool always, SchemaOf schema, ValueAt json);
+  void add(std::string key, bool always, std::string meaning, std::string unit, Json (*of)(),
+           ValueAt json);
+  void add_object(std::string key, bool always, std::string meaning, Members form, EachAt each);
+  void add_object_or_null(std::string key, std::string meaning, Members form, EachAt each);
+  void add_list(std::string key, bool always, std::string meaning, Members form, EachAt each);
+  void add_all(const Members& form, bool always, const EachAt& each);
+
+  std::string name;
+
+ private:
+  struct Member {
+    std::string key;
+    bool always;
+    SchemaOf schema;
+    ValueAt json;
+  };
+  std::vector<Member> members_;
+};
 }  // namespace form_detail
 
 /// The members of an object that says what a T is, in their order. Keys may be paths, "wall/down";
@@ -137,152 +186,125 @@ class Form {
   using Json = nlohmann::ordered_json;
 
   /// One with a name stands once in a schema, however often it is used there.
-  explicit Form(std::string name = {}) : name_(std::move(name)) {}
+  explicit Form(std::string name = {}) : members_(std::move(name)) {}
 
   /// The same members under a name of its own.
   Form named(std::string name) const {
     Form out = *this;
-    out.name_ = std::move(name);
+    out.members_.name = std::move(name);
     return out;
   }
 
   /// A number, a text, a flag, a list of these; the unit is by default that of the key.
   template <class Get>
   Form& has(std::string key, std::string meaning, Get get, std::string unit = {}) {
-    using Value = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
-    using Of = form_detail::Plain<Value>;
+    using Of = form_detail::Plain<Got<Get>>;
     if (unit.empty()) unit = unit_of_key(key);
-    return add({std::move(key), Of::always,
-                [=](Definitions&) { return form_detail::annotated(Of::schema(), meaning, unit); },
-                [get](const T& of) { return Of::json(get(of)); }});
+    members_.add(std::move(key), Of::always, std::move(meaning), std::move(unit), &Of::schema,
+                 value_at(get, [](const auto& value) { return Of::json(value); }));
+    return *this;
   }
   /// One of these words, as `word` says it.
   template <class Get>
   Form& word(std::string key, std::string meaning, std::vector<std::string> words, Get get) {
-    return add({std::move(key), true,
-                [=](Definitions&) {
-                  return form_detail::annotated(Json{{"enum", words}}, meaning, "");
-                },
-                [get](const T& of) { return std::optional(Json(get(of))); }});
+    members_.add(
+        std::move(key), true,
+        [meaning = std::move(meaning), words = std::move(words)](Definitions&) {
+          return form_detail::annotated(Json{{"enum", words}}, meaning, "");
+        },
+        value_at(get, [](const auto& value) { return Json(value); }));
+    return *this;
   }
   /// An object; of an optional or a pointer, where it is there.
   template <class U, class Get>
   Form& object(std::string key, std::string meaning, const Form<U>& form, Get get) {
-    using Value = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
-    return add(
-        {std::move(key), !form_detail::Pointed<Value>,
-         [=](Definitions& all) { return form_detail::annotated(form.schema(all), meaning, ""); },
-         [form, get](const T& of) {
-           const auto& value = get(of);
-           return form_detail::is_there(value)
-                      ? std::optional(form.json(form_detail::pointed(value)))
-                      : std::nullopt;
-         }});
-  }  // namespace stepcast::sim
+    members_.add_object(std::move(key), !form_detail::Pointed<Got<Get>>, std::move(meaning),
+                        form.members_, object_at<U>(get));
+    return *this;
+  }
   /// Likewise, null where it is not there.
   template <class U, class Get>
   Form& object_or_null(std::string key, std::string meaning, const Form<U>& form, Get get) {
-    return add({std::move(key), true,
-                [=](Definitions& all) {
-                  return form_detail::annotated(or_null(form.schema(all)), meaning, "");
-                },
-                [form, get](const T& of) {
-                  const auto& value = get(of);
-                  return std::optional(form_detail::is_there(value)
-                                           ? form.json(form_detail::pointed(value))
-                                           : Json(nullptr));
-                }});
+    members_.add_object_or_null(std::move(key), std::move(meaning), form.members_,
+                                object_at<U>(get));
+    return *this;
   }
   /// A list of objects; of an optional list, where it is there.
   template <class U, class Get>
   Form& list(std::string key, std::string meaning, const Form<U>& form, Get get) {
-    using Value = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
-    return add({std::move(key), !form_detail::Pointed<Value>,
-                [=](Definitions& all) {
-                  return form_detail::annotated(list_schema(form.schema(all)), meaning, "");
-                },
-                [form, get](const T& of) -> std::optional<Json> {
-                  const auto& values = get(of);
-                  if (!form_detail::is_there(values)) return std::nullopt;
-                  Json out = Json::array();
-                  for (const auto& value : form_detail::pointed(values))
-                    out.push_back(form.json(value));
-                  return out;
-                }});
+    members_.add_list(std::move(key), !form_detail::Pointed<Got<Get>>, std::move(meaning),
+                      form.members_, each_at(get, [](const auto& values, const Show& show) {
+                        if (!form_detail::is_there(values)) return false;
+                        for (const U& value : form_detail::pointed(values)) show(&value);
+                        return true;
+                      }));
+    return *this;
   }
   /// The rows of a table that is for files; `columns` is one of the same columns. `get` gives the
   /// table, or an optional one.
   template <class Get>
   Form& table(std::string key, std::string meaning, TextTable columns, Get get) {
-    using Value = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
-    return add(
-        {std::move(key), std::is_same_v<Value, TextTable>,
-         [=](Definitions&) { return form_detail::annotated(rows_schema(columns), meaning, ""); },
-         [get](const T& of) -> std::optional<Json> {
-           const auto& table = get(of);
-           if (!form_detail::is_there(table)) return std::nullopt;
-           return rows_json(form_detail::pointed(table));
-         }});
+    members_.add(
+        std::move(key), std::is_same_v<Got<Get>, TextTable>,
+        [meaning = std::move(meaning), columns = std::move(columns)](Definitions&) {
+          return form_detail::annotated(rows_schema(columns), meaning, "");
+        },
+        value_at(get, [](const auto& table) {
+          return form_detail::is_there(table)
+                     ? std::optional(rows_json(form_detail::pointed(table)))
+                     : std::nullopt;
+        }));
+    return *this;
   }
   /// Whatever else; `get` gives JSON or an optional of it.
   template <class Get>
   Form& json(std::string key, std::string meaning, SchemaOf schema, Get get) {
-    using Value = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
-    return add({std::move(key), std::is_same_v<Value, Json>,
-                [=](Definitions& all) { return form_detail::annotated(schema(all), meaning, ""); },
-                [get](const T& of) { return std::optional<Json>(get(of)); }});
+    members_.add(
+        std::move(key), std::is_same_v<Got<Get>, Json>,
+        [meaning = std::move(meaning), schema = std::move(schema)](Definitions& all) {
+          return form_detail::annotated(schema(all), meaning, "");
+        },
+        value_at(get, [](const auto& value) { return value; }));
+    return *this;
   }
   /// The members of another object among these; of an optional or a pointer, where it is there.
   template <class U, class Get>
   Form& members(const Form<U>& form, Get get) {
-    using Value = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
-    for (const auto& member : form.members_)
-      add({member.key, member.always && !form_detail::Pointed<Value>, member.schema,
-           [member, get](const T& of) -> std::optional<Json> {
-             const auto& value = get(of);
-             if (!form_detail::is_there(value)) return std::nullopt;
-             return member.json(form_detail::pointed(value));
-           }});
+    members_.add_all(form.members_, !form_detail::Pointed<Got<Get>>, object_at<U>(get));
     return *this;
   }
 
-  Json json(const T& of) const {
-    Json out = Json::object();
-    for (const Member& member : members_)
-      if (auto value = member.json(of)) put_at(out, member.key, *std::move(value));
-    return out;
-  }
-  Json schema(Definitions& all) const {
-    const auto inside = [this](Definitions& other) {
-      Json out = type_schema("object");
-      for (const Member& member : members_)
-        form_detail::put_property(out, member.key, member.schema(other), member.always);
-      return out;
-    };
-    return name_.empty() ? inside(all) : all.reference(name_, inside);
-  }
+  Json json(const T& of) const { return members_.json(&of); }
+  Json schema(Definitions& all) const { return members_.schema(all); }
   /// For who refers to it among others.
   SchemaOf schema_of() const {
-    return [*this](Definitions& all) { return schema(all); };
+    return [members = members_](Definitions& all) { return members.schema(all); };
   }
 
  private:
   template <class>
   friend class Form;
+  using Show = std::function<void(const void*)>;
+  template <class Get>
+  using Got = std::remove_cvref_t<std::invoke_result_t<Get, const T&>>;
 
-  struct Member {
-    std::string key;
-    bool always;
-    SchemaOf schema;
-    std::function<std::optional<Json>(const T&)> json;
-  };
-  Form& add(Member member) {
-    members_.push_back(std::move(member));
-    return *this;
+  static form_detail::ValueAt value_at(auto get, auto make) {
+    return form_detail::at<T, std::optional<Json>>(get, make);
+  }
+  static form_detail::EachAt each_at(auto get, auto make) {
+    return form_detail::at<T, bool, const Show&>(get, make);
+  }
+  template <class U>
+  static form_detail::EachAt object_at(auto get) {
+    return each_at(get, [](const auto& value, const Show& show) {
+      if (!form_detail::is_there(value)) return false;
+      const U& object = form_detail::pointed(value);
+      show(&object);
+      return true;
+    });
   }
 
-  std::string name_;
-  std::vector<Member> members_;
+  form_detail::Members members_;
 };
 
 /// What every document of a verb begins with: {"stepcast": "0.2.0", "schema": "why/1", ...}.
