@@ -43,19 +43,21 @@ class Scanner {
     while (at_ < text_.size() && end_of_line()) skip_line_end();
     if (at_ >= text_.size()) return false;
     row.line = line_;
-    row.cells.clear();
-    row.cells.reserve(width_);
-    row.cells.emplace_back();
+    row.cells.resize(width_);  // those of a row before are written over
+    std::size_t last = 0;
+    row.cells[last].clear();
     while (at_ < text_.size() && !end_of_line()) {
       if (text_[at_] == ',') {
-        row.cells.emplace_back();
+        if (++last == row.cells.size()) row.cells.emplace_back();
+        row.cells[last].clear();
         ++at_;
       } else if (text_[at_] == '"') {
-        quoted(row.cells.back());
+        quoted(row.cells[last]);
       } else {
-        plain(row.cells.back());
+        plain(row.cells[last]);
       }
     }
+    row.cells.resize(last + 1);
     if (at_ < text_.size()) skip_line_end();
     for (std::string& cell : row.cells)
       if (cell.starts_with('\'') && is_formula(cell)) cell.erase(0, 1);
@@ -112,22 +114,63 @@ class Scanner {
 
 }  // namespace
 
+namespace {
+
+/// The first row of a file.
+std::vector<std::string> header_of(const std::string& path, Scanner& scanner) {
+  CsvRow row;
+  if (!scanner.next(row))
+    throw InputError(path + ":1", "is empty", "the first line names the columns");
+  return std::move(row.cells);
+}
+
+/// The next row under a header of so many cells; false at the end.
+bool next_row(const std::string& path, Scanner& scanner, std::size_t width, CsvRow& row) {
+  if (!scanner.next(row)) return false;
+  if (row.cells.size() != width)
+    throw InputError(
+        path + ":" + std::to_string(row.line),
+        std::to_string(row.cells.size()) + " cells under a header of " + std::to_string(width));
+  return true;
+}
+
+}  // namespace
+
 CsvFile parse_csv(std::string path, std::string_view text) {
   CsvFile file;
   file.path = std::move(path);
   Scanner scanner(file.path, text);
-  CsvRow row;
-  if (!scanner.next(row))
-    throw InputError(file.path + ":1", "is empty", "the first line names the columns");
-  file.header = std::move(row.cells);
-  while (scanner.next(row)) {
-    if (row.cells.size() != file.header.size())
-      throw InputError(file.path + ":" + std::to_string(row.line),
-                       std::to_string(row.cells.size()) + " cells under a header of " +
-                           std::to_string(file.header.size()));
+  file.header = header_of(file.path, scanner);
+  for (CsvRow row; next_row(file.path, scanner, file.header.size(), row);)
     file.rows.push_back(std::move(row));
-  }
   return file;
+}
+
+struct CsvLines::State {
+  State(const std::string& path, std::span<const std::string> known)
+      : text(read_input(path)), scanner(file.path, text) {
+    file.path = path;
+    file.header = header_of(path, scanner);
+    columns = columns_of(file, known);
+  }
+
+  CsvFile file;  // of no rows
+  std::string text;
+  Scanner scanner;
+  CsvColumns columns;
+  CsvRow row;
+};
+
+CsvLines::CsvLines(const std::string& path, std::span<const std::string> known)
+    : state_(std::make_unique<State>(path, known)) {}
+CsvLines::~CsvLines() = default;
+
+const CsvColumns& CsvLines::columns() const { return state_->columns; }
+
+std::optional<CsvLine> CsvLines::next() {
+  State& s = *state_;
+  if (!next_row(s.file.path, s.scanner, s.file.header.size(), s.row)) return std::nullopt;
+  return CsvLine(s.file, s.columns, s.row);
 }
 
 CsvFile read_csv(const std::string& path) { return parse_csv(path, read_input(path)); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,6 +68,22 @@ class CsvLine {
   const CsvFile& file_;
   const CsvColumns& columns_;
   const CsvRow& row_;
+};
+
+/// The lines of a file of these columns one after the other, none of them kept: for files that
+/// every start of a program reads. Errors as of read_csv and columns_of.
+class CsvLines {
+ public:
+  CsvLines(const std::string& path, std::span<const std::string> known);
+  ~CsvLines();
+
+  const CsvColumns& columns() const;
+  /// Until the next one is asked for.
+  std::optional<CsvLine> next();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// A cell, in quotes where it needs them. One that a spreadsheet would take for a formula (it

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <numbers>
 #include <utility>
 
 namespace stepcast::sim {
@@ -16,7 +17,10 @@ constexpr double unknown_weight = 0.5;
 constexpr double whole_source = 20;  // rows from which on a source weighs as any other
 constexpr double other_kind = 0.5;   // weight of rows of another kind
 
-double normal_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+double normal_below(double x) {
+  constexpr double whole = 8.5;  // from there on a double has nothing between this and 1
+  return x > whole ? 1.0 : 0.5 * std::erfc(-x / std::numbers::sqrt2);
+}
 
 const char* type_of(workloads::Recipe recipe) {
   using enum workloads::Recipe;

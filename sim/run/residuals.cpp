@@ -27,12 +27,10 @@ std::string header(const std::vector<std::string>& columns) {
 /// Makes one of every line of a file of these columns.
 template <class Made, class Reader>
 std::vector<Made> each_line(const std::string& path, const std::vector<std::string>& known) {
-  const CsvFile file = read_csv(path);
-  const CsvColumns columns = columns_of(file, known);
-  const Reader reader(columns);
+  CsvLines lines(path, known);
+  const Reader reader(lines.columns());
   std::vector<Made> out;
-  out.reserve(file.rows.size());
-  for (const CsvRow& row : file.rows) out.push_back(reader.read(CsvLine(file, columns, row)));
+  while (const auto line = lines.next()) out.push_back(reader.read(*line));
   return out;
 }
 

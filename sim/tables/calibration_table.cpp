@@ -79,8 +79,13 @@ class GroupReader {
     if (!file_.has(group_)) throw InputError(file_.path(), "lacks the group " + group_, hint);
   }
 
-  std::vector<std::string> texts(const char* name, const char* unit = "text") {
-    return whole(name, file_.texts(checked(name, unit)));
+  std::vector<std::string> texts(const char* name) {
+    return whole(name, file_.texts(checked(name, "text")));
+  }
+  std::vector<TextRun> text_runs(const char* name) {
+    std::vector<TextRun> runs = file_.text_runs(checked(name, "text"));
+    check(name, runs.empty() ? 0 : runs.back().end);
+    return runs;
   }
   std::vector<std::int64_t> integers(const char* name, const char* unit = "1") {
     return whole(name, file_.integers(checked(name, unit)));
@@ -100,13 +105,16 @@ class GroupReader {
 
   template <class Value>
   std::vector<Value> whole(const char* name, std::vector<Value> values) {
-    if (std::exchange(first_, false)) rows_ = values.size();
-    if (values.size() != rows_)
+    check(name, values.size());
+    return values;
+  }
+  void check(const char* name, std::size_t rows) {
+    if (std::exchange(first_, false)) rows_ = rows;
+    if (rows != rows_)
       throw InputError(file_.path(),
-                       "column " + group_ + "/" + name + " has " + std::to_string(values.size()) +
+                       "column " + group_ + "/" + name + " has " + std::to_string(rows) +
                            " rows, the others of its group " + std::to_string(rows_),
                        hint);
-    return values;
   }
 
   const ColumnReader& file_;
@@ -141,6 +149,14 @@ class TableReader {
   void fill(const Column& column, const std::vector<Value>& values) {
     for (std::size_t row = 0; row < chosen_.size(); ++row)
       column.set(table_, row, values[chosen_[row]]);
+  }
+
+  void fill_texts(const Column& column, const std::vector<TextRun>& runs) {
+    auto run = runs.begin();
+    for (std::size_t row = 0; row < chosen_.size(); ++row) {
+      while (chosen_[row] >= run->end) ++run;
+      column.set(table_, row, run->text);
+    }
   }
 
   const ColumnReader& file_;
@@ -202,20 +218,19 @@ void TableReader::read_family(const Family& family) {
 
 /// By their GPU, the first of every family's columns.
 void TableReader::choose_rows(GroupReader& group, const Family& family) {
-  const std::vector<std::string> gpus = group.texts(family.columns.front().name);
   chosen_.clear();
-  bool wanted = true;
-  for (std::size_t row = 0; row < gpus.size(); ++row) {
-    if (wanted_ && !family.of_all && (row == 0 || gpus[row] != gpus[row - 1]))
-      wanted = wanted_(gpus[row]);
-    if (wanted) chosen_.push_back(row);
+  std::size_t row = 0;
+  for (const TextRun& run : group.text_runs(family.columns.front().name)) {
+    const bool wanted = !wanted_ || family.of_all || wanted_(run.text);
+    for (; row < run.end; ++row)
+      if (wanted) chosen_.push_back(row);
   }
   family.resize(table_, chosen_.size());
 }
 
 void TableReader::read_column(GroupReader& group, const Column& column) {
   if (column.stored == Stored::text)
-    fill(column, group.texts(column.name));
+    fill_texts(column, group.text_runs(column.name));
   else if (column.stored == Stored::real)
     fill(column, group.doubles(column.name, column.unit));
   else

@@ -38,6 +38,12 @@ class ColumnWriter {
   virtual WholeFile& file() = 0;
 };
 
+/// The same text in rows that follow one another, up to `end`.
+struct TextRun {
+  std::string text;
+  std::size_t end;
+};
+
 /// Reads such a file. Every failure is an InputError that names the file, and the dataset if there
 /// is one.
 class ColumnReader {
@@ -53,6 +59,8 @@ class ColumnReader {
   virtual std::vector<double> doubles(const std::string& dataset) const = 0;
   virtual std::vector<std::int64_t> integers(const std::string& dataset) const = 0;
   virtual std::vector<std::string> texts(const std::string& dataset) const = 0;
+  /// The same as runs, which of a sorted column are few.
+  virtual std::vector<TextRun> text_runs(const std::string& dataset) const;
 };
 
 /// The ending of the flat form.

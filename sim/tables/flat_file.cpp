@@ -11,9 +11,12 @@ namespace stepcast::sim {
 namespace {
 
 // Kinds of parts. A part is its kind, its name, and: nothing, a text, a number, or the unit, the
-// number of rows and the rows. A text is its length and its bytes.
+// number of rows and the rows. A text is its length and its bytes. Rows of text are told by their
+// runs, each how often and what, behind the bytes that all runs take.
 constexpr char group_part = 'g', text_part = 't', number_part = 'n';
 constexpr char double_part = 'D', integer_part = 'I', texts_part = 'T';
+
+constexpr std::uint64_t most_rows = 4'000'000;  // a file that says more of few bytes is damaged
 
 std::string attribute_of(const std::string& object, const std::string& name) {
   return object + "@" + name;
@@ -72,7 +75,16 @@ void FlatWriter::column(const std::string& dataset, std::span<const std::string>
   attribute(dataset, "unit", unit);
   begin(texts_part, dataset);
   number(values.size());
-  for (const std::string& value : values) text(value);
+  const std::size_t size_at = bytes_.size();
+  number(0);
+  for (std::size_t row = 0, end; row < values.size(); row = end) {
+    for (end = row + 1; end < values.size() && values[end] == values[row];) ++end;
+    number(end - row);
+    text(values[row]);
+  }
+  const auto size = std::bit_cast<std::array<char, sizeof(std::uint64_t)>>(
+      std::uint64_t{bytes_.size() - size_at - sizeof(std::uint64_t)});
+  bytes_.replace(size_at, size.size(), size.data(), size.size());
 }
 
 void FlatWriter::seal() {
@@ -123,25 +135,12 @@ void FlatReader::index(std::size_t at) {
       if (rows > bytes_.size()) fail("is damaged");
       raw(at, rows * sizeof(std::uint64_t));
     } else if (kind == texts_part) {
-      skip_texts(at);
+      number(at);
+      raw(at, number(at));
     } else if (kind != group_part) {
       fail("is damaged");
     }
   }
-}
-
-void FlatReader::skip_texts(std::size_t& at) const {
-  const std::uint64_t rows = number(at);
-  const char* next = bytes_.data() + at;
-  const char* const end = bytes_.data() + bytes_.size();
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    std::uint64_t size = 0;
-    const auto left = static_cast<std::uint64_t>(end - next);
-    if (left >= sizeof size) std::memcpy(&size, next, sizeof size);
-    if (left < sizeof size || size > left - sizeof size) fail("is damaged");
-    next += sizeof size + size;
-  }
-  at = static_cast<std::size_t>(next - bytes_.data());
 }
 
 std::size_t FlatReader::begin_of(const std::string& name, char kind) const {
@@ -183,20 +182,26 @@ std::vector<std::int64_t> FlatReader::integers(const std::string& dataset) const
   return numbers<std::int64_t>(dataset, integer_part);
 }
 
-/// That all of it lies within the file has been seen by index().
-std::vector<std::string> FlatReader::texts(const std::string& dataset) const {
+std::vector<TextRun> FlatReader::text_runs(const std::string& dataset) const {
   std::size_t at = begin_of(dataset, texts_part);
-  std::vector<std::string> values;
   const std::uint64_t rows = number(at);
-  values.reserve(static_cast<std::size_t>(rows));
-  const char* next = bytes_.data() + at;
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    std::uint64_t size = 0;
-    std::memcpy(&size, next, sizeof size);
-    next += sizeof size;
-    values.emplace_back(next, static_cast<std::size_t>(size));
-    next += size;
+  const std::size_t end = number(at) + at;
+  if (rows > most_rows) fail("is damaged");
+  std::vector<TextRun> runs;
+  std::uint64_t told = 0;
+  while (at < end) {
+    const std::uint64_t times = number(at);
+    if (times > rows - told) fail("is damaged");
+    told += times;
+    runs.push_back({std::string(text(at)), static_cast<std::size_t>(told)});
   }
+  if (told != rows) fail("is damaged");
+  return runs;
+}
+
+std::vector<std::string> FlatReader::texts(const std::string& dataset) const {
+  std::vector<std::string> values;
+  for (const TextRun& run : text_runs(dataset)) values.resize(run.end, run.text);
   return values;
 }
 

@@ -13,7 +13,7 @@
 namespace stepcast::sim {
 
 /// What a flat file begins with.
-inline constexpr std::string_view flat_magic = "stepcast columns 1\n";
+inline constexpr std::string_view flat_magic = "stepcast columns 2\n";
 
 class FlatWriter final : public ColumnWriter {
  public:
@@ -54,6 +54,7 @@ class FlatReader final : public ColumnReader {
   std::vector<double> doubles(const std::string& dataset) const override;
   std::vector<std::int64_t> integers(const std::string& dataset) const override;
   std::vector<std::string> texts(const std::string& dataset) const override;
+  std::vector<TextRun> text_runs(const std::string& dataset) const override;
 
  private:
   struct Part {
@@ -65,7 +66,6 @@ class FlatReader final : public ColumnReader {
   std::string_view text(std::size_t& at) const;
   std::string_view raw(std::size_t& at, std::uint64_t size) const;
   void index(std::size_t at);
-  void skip_texts(std::size_t& at) const;
   std::size_t begin_of(const std::string& name, char kind) const;
   template <class Number>
   std::vector<Number> numbers(const std::string& dataset, char kind) const;

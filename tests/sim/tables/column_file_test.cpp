@@ -7,11 +7,13 @@
 
 #include "engine/check.hpp"
 #include "sim/tables/calibration_table.hpp"
+#include "sim/tables/flat_file.hpp"
 #include "tests/own_folder.hpp"
 
 using stepcast::InputError;
 using stepcast::sim::ColumnReader;
 using stepcast::sim::ColumnWriter;
+using stepcast::sim::flat_magic;
 using stepcast::sim::read_columns;
 using stepcast::sim::write_columns;
 
@@ -34,7 +36,7 @@ TEST_CASE("columns and attributes come back as written") {
     file.attribute("/points", "version", std::int64_t{3});
     file.column("/points/time", std::vector<double>{1.5, -2.0}, "s");
     file.column("/points/gpus", std::vector<std::int64_t>{8, 1 << 30}, "1");
-    file.column("/points/name", std::vector<std::string>{"", "zwölf"});
+    file.column("/points/name", std::vector<std::string>{"", "zwölf", "zwölf", ""});
     file.column("/points/none", std::vector<std::string>{});
     file.finish();
   }
@@ -45,7 +47,7 @@ TEST_CASE("columns and attributes come back as written") {
   CHECK(file.integer_attribute("/points", "version") == 3);
   CHECK(file.doubles("/points/time") == std::vector<double>{1.5, -2.0});
   CHECK(file.integers("/points/gpus") == std::vector<std::int64_t>{8, 1 << 30});
-  CHECK(file.texts("/points/name") == std::vector<std::string>{"", "zwölf"});
+  CHECK(file.texts("/points/name") == std::vector<std::string>{"", "zwölf", "zwölf", ""});
   CHECK(file.texts("/points/none").empty());
   CHECK(file.text_attribute("/points/time", "unit") == "s");
   CHECK(file.has("/points"));
@@ -91,13 +93,13 @@ TEST_CASE("a flat file cut short anywhere, or with another byte, is refused or r
     const auto made = write_columns(path);
     made->attribute("/", "title", std::string("a table"));
     made->column("/rate", std::vector<double>{1.0, 2.0}, "FLOP/s");
-    made->column("/gpu", std::vector<std::string>{"h100", "a100"});
+    made->column("/gpu", std::vector<std::string>{"h100", "h100", "", "a100"});
     made->finish();
   }
   std::stringstream whole;
   whole << std::ifstream(path, std::ios::binary).rdbuf();
   const std::string bytes = whole.str();
-  const std::size_t head = std::string("stepcast columns 1\n").size();
+  const std::size_t head = flat_magic.size();
   const std::string broken = scratch("broken.columns");
   int refused = 0;
   const auto try_it = [&](const std::string& content) {
