@@ -62,6 +62,8 @@ void visit_expert_software(Experts& experts, Visitor& visit) {
             experts.weighed_back);
   visit.may({"weighed_wide", "not fused: rows are weighed so in fp32, and kept in fp32 for it"},
             experts.weighed_wide);
+  visit.may({"operator_norms", "fused: norms on both sides of experts are operators in fp32"},
+            experts.operator_norms);
   visit.may({"host_sync", "whether the host reads the rows of experts in every layer"},
             experts.host_counts, host_sync_names);
 }

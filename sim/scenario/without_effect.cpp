@@ -249,6 +249,12 @@ constexpr Rule rules[] = {
     {"software.weighed_wide",
      [](S s) { return fused(s) || s.software.own() || s.model.experts.count == 0; },
      "it is about experts of torch's operators"},
+    {"software.operator_norms",
+     [](S s) {
+       return !fused(s) || s.model.experts.count == 0 ||
+              s.model.norm_place != workloads::NormPlace::both;
+     },
+     "it is about fused kernels and experts with norms on both sides"},
     {"software.embedding_unit",
      [](S s) {
        return no_units(s) || s.model.tied_embeddings ||

@@ -128,7 +128,8 @@ std::vector<Open> open_of(const PublishedRow& row, const FrameworkDefaults& fram
   if (!row.micro_batch_seqs && !row.global_batch_seqs) {
     Open batch{"the micro-batch", {}, true};
     for (const std::int64_t n : {1, 2, 4, 8})
-      batch.values.push_back(number(n, " a micro-batch", &PublishedRow::micro_batch_seqs, n == 1));
+      batch.values.push_back(number(n, " a micro-batch", &PublishedRow::micro_batch_seqs,
+                                    n == framework.micro_batch.value_or(1)));
     out.push_back(std::move(batch));
   }
   if (!row.gpus) out.push_back(open_gpus(row));

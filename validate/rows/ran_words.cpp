@@ -56,6 +56,7 @@ constexpr Word flag_words[] = {
     {"single-device full recipe", "nothing but one GPU", nullptr},
     {"fsdp ", "the plan's degrees", nullptr},
     {"sft", "full sequences", nullptr},
+    {"deterministic", "deterministic", nullptr},
 };
 
 const Word* found_in(const std::string& text, std::span<const Word> words) {

@@ -66,6 +66,18 @@ double exchange_gib(const StepInputs& in) {
 /// were loaded at once, more than 1,000 MB (pytorch#107667, 2023-08).
 double context_gib(bool lazy) { return lazy ? 0.4 : 1e9 / 1073741824.0; }
 
+/// Of cuBLAS for torch's products, on Hopper (pytorch PR 120925); Transformer Engine has one as
+/// large of its own, four more for grouped products, three for user buffers (pytorch/module/base.py
+/// at v2.2, cpp_extensions/gemm.py at v2.18, read 2026-11).
+double workspaces_gib(const StepInputs& in) {
+  constexpr double one = 32.0 / 1024.0;
+  if (!in.software.fused()) return one;
+  const bool experts = in.shape.experts.count > 0,
+             buffers = in.plan.tensor_overlap == TensorOverlap::userbuffers,
+             own = experts || buffers || in.precision.recipe != Recipe::none;
+  return one * (1 + (own ? 1 : 0) + (experts ? 4 : 0) + (buffers ? 3 : 0));
+}
+
 }  // namespace
 
 std::int64_t FixedMemory::total() const {
@@ -73,9 +85,8 @@ std::int64_t FixedMemory::total() const {
 }
 
 FixedMemory fixed_memory(const StepInputs& in, std::int64_t stage, std::int64_t channels) {
-  constexpr double cublas_gib = 32.0 / 1024.0;  // on Hopper (pytorch PR 120925)
   return {context_gib(in.software.memory.lazy_modules),
-          communicators_gib(in, stage, channels) + exchange_gib(in), cublas_gib};
+          communicators_gib(in, stage, channels) + exchange_gib(in), workspaces_gib(in)};
 }
 
 }  // namespace stepcast::workloads

@@ -175,10 +175,29 @@ std::vector<std::int64_t> ActivationMemory::attention_tensors() const {
   return out;
 }
 
+/// Of a norm by operators with a weight three fp32 tensors: its input as its square and its product
+/// read it, and what the weight multiplies; without one two. One before the experts, one before
+/// the shared ones beside what these read, the router's beside what its scale reads; one behind
+/// either and one behind both (Gemma4TransformerLayer and Gemma4MoELayer of Megatron-Bridge
+/// models/gemma/modeling_gemma4.py at 067f987, read 2026-11). Cut inputs of the sequence.
+std::vector<std::int64_t> ActivationMemory::operator_norms() const {
+  const bool shared = experts_->shared > 0;
+  const std::int64_t n = sizes_.local_elements();
+  std::vector<std::int64_t> out(shared ? 17 : 11, 4 * n);
+  for (int i = 0; i < (shared ? 2 : 1); ++i) out.push_back(sizes_.element * n);
+  return out;
+}
+
 /// The norm, what it feeds and what follows from that; the other branch's mask.
 std::vector<std::int64_t> ActivationMemory::mlp_tensors() const {
   std::vector<std::int64_t> out;
   if (kind_.mlp == Mlp::none) return out;
+  if (kind_.experts() && in_.software.fused() && in_.software.experts.operator_norms &&
+      in_.shape.norm_place == NormPlace::both) {
+    out = operator_norms();
+    for (const std::int64_t bytes : mlp_half().kept) out.push_back(bytes);
+    return out;
+  }
   if (in_.shape.norm_place != NormPlace::behind) out.push_back(norm_input());
   for (const std::int64_t bytes : mlp_half().kept) out.push_back(bytes);
   if (in_.shape.norm_place != NormPlace::before) out.push_back(norm_input());

@@ -85,6 +85,7 @@ class ActivationMemory {
   /// Rows are weighed in fp32 when they are back, and kept so.
   bool weighs_wide() const;
   Half expert_half() const;
+  std::vector<std::int64_t> operator_norms() const;
   bool recomputes(LayerModule module) const { return in_.plan.recompute_modules.has(module); }
   std::int64_t dropout_mask() const;
   std::int64_t kept_of_logit() const;

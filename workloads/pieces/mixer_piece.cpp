@@ -240,11 +240,42 @@ void write_index_backward(PieceWriter& w, const ParameterTensors& unit) {
   write_whole_backward(w, "layer.index.k", unit, index_inputs(w));
 }
 
+namespace {
+
+/// Deterministic mode has no kernels of the recurrence: what operators of torch keep in fp32. Of
+/// the width of keys: q, k, k times beta and the same decayed, what it became, and q and k decayed
+/// in each chunk; of values: v, v times beta and what each chunk adds. Of each chunk's square: its
+/// decays twice, products of keys, of queries, and both times the decays. A triangle is solved row
+/// by row, each beside a copy of all rows above it. The state before each chunk
+/// (torch_chunk_gated_delta_rule() of megatron/core/ssm/gated_delta_net.py at 0.18, read 2026-11).
+std::vector<std::int64_t> kept_by_delta_operators(const DeltaShape& d, std::int64_t tokens) {
+  constexpr std::int64_t c = delta_chunk;
+  const std::int64_t row = 4 * tokens;
+  std::vector<std::int64_t> out(7, row * d.key_dim * d.value_heads);
+  out.insert(out.end(), 3, row * d.values());
+  out.insert(out.end(), 6, row * c * d.value_heads);
+  for (std::int64_t i = 1; i < c; ++i)
+    out.push_back(ceil_div(row * d.value_heads * i * (i + 1), c));
+  out.push_back(row * d.key_dim * d.values() / c);
+  return out;
+}
+
+}  // namespace
+
 /// The layer's input; before and after the convolution; the inverse of each chunk's triangle, the
 /// decays, what the recurrence leaves, and what the last product reads.
 std::vector<std::int64_t> kept_by_delta(const StepInputs& in) {
   const DeltaShape d = delta_of(in);
   const Sizes s(in);
+  if (in.software.deterministic && in.software.fused()) {
+    const std::int64_t each = s.element * s.tokens;
+    std::vector<std::int64_t> out = kept_by_delta_operators(d, s.tokens);
+    for (const std::int64_t bytes :
+         {s.hidden_bytes(), each * d.convolved(), each * 2 * d.key_dim * d.value_heads,
+          each * d.values(), each * d.values(), each * d.values()})
+      out.push_back(bytes);
+    return out;
+  }
   const std::int64_t row = s.element * s.tokens, keys = 2 * d.key_dim * d.value_heads;
   return {s.hidden_bytes(),
           row * d.convolved(),

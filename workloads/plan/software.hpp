@@ -120,6 +120,9 @@ struct ExpertSoftware {
   bool host_counts = true;    // the host reads the counts before the exchange, unless padded
   bool weighed_back = false;  // fused: rows are weighed when they are back, and kept for it
   bool weighed_wide = false;  // not fused: the same in fp32 (torchtitan)
+  // Fused: beside experts, norms on both sides are operators of torch in fp32, those of experts,
+  // of shared experts and of the router apart (Megatron-Bridge's Gemma 4).
+  bool operator_norms = false;
   friend bool operator==(const ExpertSoftware&, const ExpertSoftware&) = default;
 };
 

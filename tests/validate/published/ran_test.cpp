@@ -148,6 +148,14 @@ TEST_CASE("sequence, batch, GPUs and expert ranks that nobody states are open as
   FrameworkDefaults framework;
   const auto size = [&] { return open_choices(row, framework).size(); };
   CHECK(size() == 3 * 4 * 4);  // 2,048 to 8,192 tokens; 1 to 8 sequences; 1 to 8 GPUs
+  const auto usual_batch = [&] {
+    for (const OpenChoice& choice : open_choices(row, framework))
+      if (choice.is_default) return choice.row.micro_batch_seqs.value_or(0);
+    return std::int64_t{0};
+  };
+  CHECK(usual_batch() == 1);
+  framework.micro_batch = 8;  // of LLaMA-Factory
+  CHECK(usual_batch() == 8);
   CHECK(open_choices(row, framework).front().tokens);
   row.gpus = 16;
   row.micro_batch_seqs = 1;

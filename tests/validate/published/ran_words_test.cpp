@@ -117,3 +117,22 @@ TEST_CASE("recompute of modules stands in the column of its kind") {
   CHECK(stated_modules(row("mlp")) == std::vector<std::string>{"mlp"});
   CHECK(stated_modules(row("full")).empty());
 }
+
+TEST_CASE("experts are loaded as a router does it, but for recipes that force a balance") {
+  const auto kind = [](const char* framework, const char* flags, const char* rank = "") {
+    PublishedRow row = what_ran(&PublishedRow::framework, framework);
+    row.other_flags = flags;
+    row.lora_rank = rank;
+    return *routing_table(row, "a.csv:2").find("kind")->text();
+  };
+  CHECK(kind("torchtitan", "") == "max_violation");
+  CHECK(kind("torchtitan", "forced balance") == "balanced");
+  CHECK(kind("megatron-bridge", "CUDA graphs") == "balanced");
+  CHECK(kind("megatron-bridge", "SFT; natural routing") == "max_violation");
+  CHECK(kind("megatron-bridge", "", "8") == "max_violation");
+  PublishedRow older;
+  older.routing = "natural";
+  CHECK(*routing_table(older, "a.csv:2").find("kind")->text() == "uniform");
+  older.routing = "";
+  CHECK(*routing_table(older, "a.csv:2").find("kind")->text() == "balanced");
+}

@@ -246,3 +246,39 @@ TEST_CASE("FLOPs of hybrids are Megatron's") {
   CHECK(causal_model_flops(d, 1, 512).value ==
         Approx(3 * (gdn + 2.0 * 2048 * 32000)).epsilon(1e-9));
 }
+
+// Of 128 x 128 a head and chunks of 64: 7 of the keys' width and 3 of the values', 4 bytes each, 6
+// of a chunk's width, rows and triangles 4 x 63 x 64 x 65 / 3 / 64, the state 1,024: 13,140 bytes a
+// token and head. The kernels' q, k, v and inverse are not there.
+TEST_CASE("a delta rule by operators, as deterministic mode runs it, keeps 13,140 bytes a row") {
+  Case c{.kind = {{Mixer::delta, Mlp::none}}};
+  const std::int64_t kernels = held(c), rows = 2 * 2048 * 32;
+  c.software.deterministic = true;
+  CHECK(static_cast<double>(held(c) - kernels + 2 * rows * (64 + 128)) ==
+        Approx(13140.0 * static_cast<double>(rows) - 6.0 * static_cast<double>(rows)));
+  c.kind = {};
+  const std::int64_t filled = held(c);
+  c.software.deterministic = false;
+  CHECK(held(c) == filled);
+}
+
+// Three fp32 copies a norm with a weight, two of the router's; 16-bit inputs of shared experts and
+// of the router's scale; norms of kernels keep their inputs, of which there are two.
+TEST_CASE("norms by operators on both sides of experts keep 68 bytes a hidden element more") {
+  Case c{.kind = {{Mixer::full, Mlp::experts}}, .plan = tensor(2)};
+  c.shape.experts = {.count = 8, .per_token = 2, .ffn = 1024, .shared_ffn = 2048};
+  c.shape.norm_place = NormPlace::both;
+  c.software.experts.runs = true;
+  const std::int64_t elements = 2 * 2048 * 2048 / 2;  // of a rank's part of the sequence
+  const auto more = [&] {
+    c.software.experts.operator_norms = false;
+    const std::int64_t kernels = held(c);
+    c.software.experts.operator_norms = true;
+    return held(c) - kernels;
+  };
+  CHECK(more() == 68 * elements);
+  c.shape.experts.shared_ffn = 0;
+  CHECK(more() == 42 * elements);
+  c.shape.norm_place = NormPlace::before;
+  CHECK(more() == 0);
+}
