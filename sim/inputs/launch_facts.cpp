@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 
 #include "sim/inputs/translator.hpp"
@@ -48,6 +49,7 @@ void JsonFacts::deepspeed() {
   if (word("train_micro_batch_size_per_gpu") == "auto" || word("train_batch_size") == "auto")
     note("\"auto\" is the trainer's to say: its file beside this one, or --local-batch.");
   offload();
+  if (const std::string* name = find("optimizer.type")) optimizer_called(*name);
   if (const auto stage = integer("zero_optimization.stage"))
     set("plan.data", *stage == 0 ? std::string("ddp") : "zero" + std::to_string(*stage));
   const bool open = word("bf16.enabled") == "auto";  // most trainers say bf16
@@ -147,6 +149,30 @@ void JsonFacts::fsdp() {
 }
 
 }  // namespace
+
+/// transformers' OptimizerNames, axolotl's own, classes of torch, bitsandbytes and DeepSpeed (its
+/// runtime/config.py at edaa7221; the others recalled, 2026).
+void Translator::optimizer_called(const std::string& theirs) {
+  std::string name = theirs;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto has = [&](const char* word) { return name.find(word) != std::string::npos; };
+  const bool adamw = name == "adam" || has("adamw"), narrow = has("8bit");
+  if (has("paged"))
+    note(fmt::format("{}: its moments stay on the GPU while there is room, and are counted there.",
+                     theirs));
+  if (narrow)
+    set("plan.optimizer", std::string("adam_8bit"));
+  else if (has("adafactor"))
+    set("plan.optimizer", std::string("adafactor"));
+  else if (has("muon"))
+    set("plan.optimizer", std::string("muon"));
+  else if (name == "sgd")
+    set("plan.optimizer", std::string("sgd"));
+  else if (!adamw || has("4bit") || has("galore") || has("apollo"))
+    note(fmt::format("{}: no key expresses this optimizer, Adam is taken.", theirs));
+  if (narrow && !adamw && name != "adam8bit")
+    note(fmt::format("{} is taken for Adam with moments of 8 bits.", theirs));
+}
 
 std::string schedule_of_torch(const std::string& name) {
   using workloads::Schedule;

@@ -139,6 +139,7 @@ class NeoxFacts : public Translator {
     set("precision.compute", std::string(bf16 ? "bf16" : fp16 ? "fp16" : "fp32"));
     if (word("attention_config").find("flash") != std::string::npos)
       set("software.attention", std::string("flash2"));
+    if (const std::string* name = find("optimizer.type")) optimizer_called(*name);
     set("software.framework", std::string("gpt-neox"));
     ranks(integer("world_size"));
   }

@@ -48,6 +48,7 @@ class TorchtitanFacts : public Translator {
   void parts(const Catalogue& catalogue);
   void recompute();
   void experts();
+  void optimizer();
 };
 
 void TorchtitanFacts::add(const Catalogue& catalogue) {
@@ -67,6 +68,7 @@ void TorchtitanFacts::add(const Catalogue& catalogue) {
   parts(catalogue);
   recompute();
   experts();
+  optimizer();
   // SequenceParallel of the norms is part of its tensor plan (models/llama3/parallelize.py).
   if (facts_.integer("plan.tensor").value_or(1) > 1) set("plan.sequence_parallel", true);
   const auto compiled = settings_.flag("compile.enable");
@@ -220,6 +222,22 @@ void TorchtitanFacts::experts() {
   for (const char* setting :
        {"parallelism.enable_async_tensor_parallel", "experimental.enable_async_tensor_parallel"})
     if (on(setting)) set("plan.tensor_overlap", std::string("async_tp"));
+}
+
+/// components/optimizer.py: Adam and AdamW alone up to 2026, then a list of groups, of which one
+/// may name DistMuon.
+void TorchtitanFacts::optimizer() {
+  if (const std::string* name = find("optimizer.name")) optimizer_called(*name);
+  const std::string groups = word("optimizer.param_groups");
+  if (groups.find("DistMuon") != std::string::npos) set("plan.optimizer", std::string("muon"));
+  if (on("optimizer.early_step_in_backward")) set("plan.optimizer_in_backward", true);
+  const std::string kind = word("optimizer.implementation");
+  for (const auto& [theirs, ours] : {std::pair{"fused", "fused"},
+                                     {"fused_opt_states_bf16", "fused"},
+                                     {"foreach", "foreach"},
+                                     {"for-loop", "per_tensor"}})
+    if (kind == theirs) set("software.optimizer", std::string(ours));
+  if (kind == "fused_opt_states_bf16") set("precision.moments", std::string("bf16"));
 }
 
 /// "selective" with a number recomputes every n-th layer in full.

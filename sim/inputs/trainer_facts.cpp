@@ -267,26 +267,12 @@ class TrainerFacts : public Translator {
     if (!out.empty()) facts_.set("model.lora_targets", {std::move(out), ""}, source_);
   }
 
-  /// Names of transformers' OptimizerNames and of axolotl's own (recalled, 2026).
+  /// DeepSpeed's file goes before the trainer's (transformers integrations/deepspeed.py, recalled).
   void optimizer() {
-    const std::string* name = said("optimizer");
-    if (name == nullptr || megatron()) return;
-    const auto has = [&](const char* word) { return name->find(word) != std::string::npos; };
-    if (has("paged"))
-      note(fmt::format(
-          "{}: its moments stay on the GPU while there is room, and are counted there.", *name));
-    if (has("8bit"))
-      set("plan.optimizer", std::string("adam_8bit"));
-    else if (has("adafactor"))
-      set("plan.optimizer", std::string("adafactor"));
-    else if (has("muon"))
-      set("plan.optimizer", std::string("muon"));
-    else if (*name == "sgd")
-      set("plan.optimizer", std::string("sgd"));
-    else if (!name->starts_with("adam") && !has("adamw"))
-      note(fmt::format("{}: another optimizer than these is taken for AdamW.", *name));
-    if (has("8bit") && !has("adam"))
-      note(fmt::format("{} is taken for Adam with moments of 8 bits.", *name));
+    if (megatron()) return;
+    const std::string* name = find("optimizer.type");
+    if (name == nullptr) name = said("optimizer");
+    if (name != nullptr) optimizer_called(*name);
   }
 
   void machine() {

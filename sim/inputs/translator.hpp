@@ -65,6 +65,9 @@ class Translator {
     const auto flag = settings_.flag(name(std::string(word.name).c_str()));
     if (flag) set(std::string(word.key), *flag);
   }
+  /// By what torch's libraries call it, in any case of letters; one without a key is named, and
+  /// taken for Adam (launch_facts.cpp).
+  void optimizer_called(const std::string& theirs);
   void ranks(std::optional<std::int64_t> ranks) {
     if (!ranks || *ranks < 1) return;
     facts_.ranks = ranks;

@@ -67,6 +67,13 @@ std::string short_dtype(Dtype dtype) {
   return dtype == Dtype::bf16 ? "bf16" : dtype == Dtype::fp16 ? "fp16" : "fp32";
 }
 
+/// Of those that its engine makes itself but for Adam, which the script makes; empty: none of them
+/// (runtime/config.py at edaa7221).
+std::string optimizer_type(const Scenario& s) {
+  using enum workloads::Optimizer;
+  return s.plan.optimizer == muon ? "Muon" : s.plan.optimizer == sgd ? "SGD" : "";
+}
+
 OrderedJson configuration_of(const Scenario& s) {
   OrderedJson out;
   out["train_batch_size"] = s.global_batch;
@@ -78,6 +85,8 @@ OrderedJson configuration_of(const Scenario& s) {
   if (s.precision.gradient_reduce != s.precision.compute)
     out["communication_data_type"] = short_dtype(s.precision.gradient_reduce);
   if (s.software.optimizer.clips) out["gradient_clipping"] = 1.0;  // any threshold takes as long
+  if (const std::string type = optimizer_type(s); !type.empty())
+    out["optimizer"] = {{"type", type}};
   if (s.plan.recompute == Recompute::full) {
     const std::int64_t every = has_megatron(s) ? 1 : s.plan.recompute_every;  // its layers' own
     out["activation_checkpointing"] = {
@@ -116,7 +125,8 @@ Launch deepspeed_launch(const Scenario& s) {
     out.files.push_back({"deepspeed.json", json, "read by megatron.args (--deepspeed_config)"});
     return out;
   }
-  out.notes = common_notes(s, {"software.gradient_overlap", "software.ddp_bucket_bytes"});
+  out.notes = common_notes(s, {"software.gradient_overlap", "software.ddp_bucket_bytes",
+                               optimizer_type(s).empty() ? "" : "plan.optimizer"});
   if (s.model.experts.count > 0) out.notes.push_back(experts_note(s));
   if (stated_routing(s)) out.notes.push_back(routing_note());
   if (s.plan.recompute == Recompute::full)

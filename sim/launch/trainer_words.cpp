@@ -409,6 +409,7 @@ constexpr LaunchWord deepspeed_rows[] = {
     {"activation_checkpointing*", ignored},
     {"tensor_parallel.autotp_size", read, "tensor"},
     {"sequence_parallel_size", read, "ulysses"},
+    {"optimizer.type", read, "optimizer"},
     {"optimizer*", ignored},
     {"scheduler*", ignored},
     {"steps_per_print", ignored},

@@ -106,7 +106,8 @@ void visit_software(Spec& software, Visitor&& visit) {
             recipe_names);
   visit.may({"accumulation_fusion", "GEMMs add weight gradients to the buffer"},
             software.products.accumulate);
-  visit.may({"deterministic", "every new tensor is filled first"}, software.deterministic);
+  visit.may({"deterministic", "every new tensor is filled first; delta rules by operators"},
+            software.deterministic);
   visit.may({"recompute_stops", "before the layer's last product"}, software.recompute_stops);
   visit.may({"reentrant_recompute", "frozen FSDP1 units hold a layer's input and its gradient"},
             software.reentrant_recompute);

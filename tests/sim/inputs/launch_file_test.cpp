@@ -432,6 +432,20 @@ TEST_CASE("optimizers by the names of transformers, axolotl and Megatron") {
   CHECK(form("optim: adafactor\n") == adafactor);
   CHECK(form("optim: sgd\n") == sgd);
 
+  const auto deepspeed = [](const std::string& type) {
+    return input_of(
+               "{\"train_micro_batch_size_per_gpu\": 2, \"zero_optimization\": {\"stage\": 2},\n"
+               " \"optimizer\": {\"type\": \"" +
+                   type + "\"}}",
+               "ds.json")
+        .facts;
+  };
+  CHECK(deepspeed("AdamW").find("plan.optimizer") == nullptr);
+  CHECK(text_of(deepspeed("Muon"), "plan.optimizer") == "\"muon\"");
+  CHECK(text_of(deepspeed("SGD"), "plan.optimizer") == "\"sgd\"");
+  CHECK(says(deepspeed("OneBitAdam").notes, "no key expresses this optimizer"));
+  CHECK(says(deepspeed("Lion").notes, "no key expresses this optimizer"));
+
   const auto megatron = [](const std::string& more) {
     return scenario_of(
         input_of("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 \\\n"
@@ -448,4 +462,29 @@ TEST_CASE("optimizers by the names of transformers, axolotl and Megatron") {
   CHECK(owners.plan.data == workloads::DataParallel::zero1);
   CHECK_FALSE(owners.software.data.reduce_scatter);
   CHECK(megatron("--optimizer muon").plan.data == workloads::DataParallel::ddp);
+}
+
+TEST_CASE("optimizers of torchtitan by its TOML and by its groups of 2026") {
+  const auto toml = [](const std::string& name, const std::string& value) {
+    Settings settings;
+    for (const auto& [key, said] : {std::pair{"training.seq_len", "4096"},
+                                    {"model.name", "llama3"},
+                                    {"model.flavor", "8B"},
+                                    {"training.local_batch_size", "1"}})
+      settings.set(key, said);
+    settings.set("optimizer." + name, value);
+    Facts facts;
+    add_facts(facts, settings, catalogue(), "a.toml");
+    return facts;
+  };
+  CHECK(toml("name", "AdamW").find("plan.optimizer") == nullptr);
+  CHECK(says(toml("name", "Lion").notes, "no key expresses this optimizer"));
+  CHECK(text_of(toml("implementation", "foreach"), "software.optimizer") == "\"foreach\"");
+  CHECK(text_of(toml("early_step_in_backward", "true"), "plan.optimizer_in_backward") == "true");
+  const Facts python = input_of(
+                           "torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 \\\n"
+                           "  --config llama3_8b \\\n"
+                           "  --optimizer.implementation fused_opt_states_bf16\n")
+                           .facts;
+  CHECK(text_of(python, "precision.moments") == "\"bf16\"");
 }

@@ -120,7 +120,9 @@ bool has_effect(const std::string& name, const Bases& bases) {
                                     "flash_attention_2",
                                     "4",
                                     "NVFP4LinearConverter",
-                                    "FullAC"};
+                                    "FullAC",
+                                    "foreach",
+                                    "[(AdamW), (DistMuon)]"};
   for (const auto& base : bases) {
     const std::string before = made_of(settings_of(base));
     for (const char* value : values) {

@@ -539,3 +539,19 @@ TEST_CASE("what a script of Megatron says of a plan is all in the file that is w
   REQUIRE(launch.files.size() == 1);
   for (const std::string& line : said) CHECK_THAT(launch.files[0].text, Contains(line + "\n"));
 }
+
+TEST_CASE("DeepSpeed's JSON names the optimizers that its engine makes but for Adam") {
+  const auto type = [](const std::string& form) {
+    const Launch launch =
+        launch_of(large("deepspeed", "data = \"zero2\"\noptimizer = \"" + form + "\"\n"));
+    const auto json = nlohmann::json::parse(launch.files.at(0).text);
+    const bool noted = std::ranges::any_of(launch.notes, [](const std::string& note) {
+      return note.find("plan.optimizer") != std::string::npos;
+    });
+    const bool written = json.contains("optimizer");
+    return (written ? json["optimizer"]["type"].get<std::string>() : "") + (noted ? " noted" : "");
+  };
+  CHECK(type("adam").empty());
+  CHECK(type("sgd") == "SGD");
+  CHECK(type("adam_8bit") == " noted");
+}
