@@ -270,6 +270,7 @@ class TrainerFacts : public Translator {
   /// DeepSpeed's file goes before the trainer's (transformers integrations/deepspeed.py, recalled).
   void optimizer() {
     if (megatron()) return;
+    if (on("muon")) return set("plan.optimizer", std::string("muon"));
     const std::string* name = find("optimizer.type");
     if (name == nullptr) name = said("optimizer");
     if (name != nullptr) optimizer_called(*name);

@@ -185,7 +185,7 @@ constexpr LaunchWord llama_factory_rows[] = {
     {"use_apollo", unsaid, "APOLLO's optimizer"},
     {"use_badam", unsaid, "BAdam's optimizer"},
     {"use_adam_mini", unsaid, "Adam-mini's optimizer"},
-    {"use_muon", unsaid, "Muon"},
+    {"use_muon", read, "muon"},
     {"use_dora", unsaid, "DoRA's scales"},
     {"fp8", read, "fp8"},
     {"fp8_enable_fsdp_float8_all_gather", unsaid, "gathers in fp8"},

@@ -432,6 +432,11 @@ TEST_CASE("optimizers by the names of transformers, axolotl and Megatron") {
   CHECK(form("optim: adafactor\n") == adafactor);
   CHECK(form("optim: sgd\n") == sgd);
 
+  CHECK(text_of(input_of("model_name_or_path: Qwen/Qwen3-8B\nfinetuning_type: full\n"
+                         "cutoff_len: 4096\nuse_muon: true\n")
+                    .facts,
+                "plan.optimizer") == "\"muon\"");
+
   const auto deepspeed = [](const std::string& type) {
     return input_of(
                "{\"train_micro_batch_size_per_gpu\": 2, \"zero_optimization\": {\"stage\": 2},\n"
