@@ -93,6 +93,47 @@ Kernel delta_core(const PieceWriter& w, bool backward) {
   return kernel;
 }
 
+/// Deterministic mode of Megatron core has no kernels of the recurrence
+/// (torch_chunk_gated_delta_rule() of megatron/core/ssm/gated_delta_net.py at 0.18, read 2026-11).
+bool by_operators(const Software& software) { return software.deterministic && software.fused(); }
+
+/// Its operators in fp32: of each row of a chunk's triangle copies of it and of all above it, their
+/// product, its sum and where it goes; then of each chunk the scores, their decays and mask, what
+/// the state gives for keys and queries, what is new of the values, and the state after it.
+/// Backward launches two for each.
+void delta_by_operators(PieceWriter& w, bool backward) {
+  const DeltaShape d = delta_of(w.in());
+  const std::string name =
+      std::string("layer.delta.operator.") + (backward ? "backward" : "forward");
+  const std::int64_t tokens = w.sizes().tokens;
+  const auto pass = [&](std::int64_t bytes) {
+    for (int i = 0; i < (backward ? 2 : 1); ++i) w.pass_fp32(name, pointwise, bytes);
+  };
+  const std::int64_t cell = 4 * ceil_div(tokens, delta_chunk) * d.value_heads;  // one of each chunk
+  for (std::int64_t i = 1; i < delta_chunk; ++i) {
+    const std::int64_t row = cell * i, above = row * i;
+    for (const std::int64_t bytes :
+         {2 * row, 2 * above, 2 * above + row, above + row, 3 * row, 2 * row})
+      pass(bytes);
+  }
+  const std::int64_t chunks = ceil_div(w.in().batch.sequence, delta_chunk);
+  const std::int64_t part = 4 * ceil_div(tokens, chunks);  // fp32 of one chunk's tokens
+  const std::int64_t keys = part * d.key_dim * d.value_heads, values = part * d.values(),
+                     square = part * delta_chunk * d.value_heads,
+                     state = 4 * d.key_dim * d.values() * w.in().batch.micro_batch;
+  for (std::int64_t i = 0; i < chunks; ++i)
+    for (const std::int64_t bytes :
+         {2 * keys + square, 3 * square, 2 * square, keys + state + values, 3 * values, 2 * keys,
+          keys + state + values, square + 2 * values, 3 * values, 2 * values, 2 * state, 2 * keys,
+          keys + values + state, 3 * state})
+      pass(bytes);
+}
+
+void recur_delta(PieceWriter& w, bool backward) {
+  if (by_operators(w.in().software)) return delta_by_operators(w, backward);
+  w.kernel(delta_core(w, backward));
+}
+
 /// Keys and queries of unit length; decay and step of each head, in fp32 and 16 bits; keys and
 /// queries repeated for each value head (transformers modeling_qwen3_next.py and Megatron core,
 /// read 2026-08).
@@ -163,7 +204,7 @@ void write_delta_forward(PieceWriter& w) {
   convolve(w, "delta", d.convolved());
   prepare_delta(w, "forward");
   w.module();
-  w.kernel(delta_core(w, false));
+  recur_delta(w, false);
   gated_norm(w, "delta", d.values());
   exchange_mixer(w, "forward.to_tokens", d.values());
   write_row_forward(w, out_projection(w, "delta", d.values()));
@@ -175,7 +216,7 @@ void write_delta_backward(PieceWriter& w, const ParameterTensors& unit) {
   exchange_mixer(w, "backward.to_heads", d.values());
   gated_norm_backward(w, "delta", d.values());
   w.gradient(unit, "delta.norm");
-  w.kernel(delta_core(w, true));
+  recur_delta(w, true);
   prepare_delta(w, "backward");
   w.gradient(unit, "delta.decay");
   convolve_backward(w, "delta", d.convolved());
@@ -242,12 +283,11 @@ void write_index_backward(PieceWriter& w, const ParameterTensors& unit) {
 
 namespace {
 
-/// Deterministic mode has no kernels of the recurrence: what operators of torch keep in fp32. Of
-/// the width of keys: q, k, k times beta and the same decayed, what it became, and q and k decayed
-/// in each chunk; of values: v, v times beta and what each chunk adds. Of each chunk's square: its
-/// decays twice, products of keys, of queries, and both times the decays. A triangle is solved row
-/// by row, each beside a copy of all rows above it. The state before each chunk
-/// (torch_chunk_gated_delta_rule() of megatron/core/ssm/gated_delta_net.py at 0.18, read 2026-11).
+/// What operators of torch keep in fp32. Of the width of keys: q, k, k times beta and the same
+/// decayed, what it became, and q and k decayed in each chunk; of values: v, v times beta and what
+/// each chunk adds. Of each chunk's square: its decays twice, products of keys, of queries, and
+/// both times the decays. A triangle is solved row by row, each beside a copy of all rows above it.
+/// The state before each chunk.
 std::vector<std::int64_t> kept_by_delta_operators(const DeltaShape& d, std::int64_t tokens) {
   constexpr std::int64_t c = delta_chunk;
   const std::int64_t row = 4 * tokens;
@@ -267,7 +307,7 @@ std::vector<std::int64_t> kept_by_delta_operators(const DeltaShape& d, std::int6
 std::vector<std::int64_t> kept_by_delta(const StepInputs& in) {
   const DeltaShape d = delta_of(in);
   const Sizes s(in);
-  if (in.software.deterministic && in.software.fused()) {
+  if (by_operators(in.software)) {
     const std::int64_t each = s.element * s.tokens;
     std::vector<std::int64_t> out = kept_by_delta_operators(d, s.tokens);
     for (const std::int64_t bytes :

@@ -256,6 +256,14 @@ TEST_CASE("a delta rule by operators, as deterministic mode runs it, keeps 13,14
   c.software.deterministic = true;
   CHECK(static_cast<double>(held(c) - kernels + 2 * rows * (64 + 128)) ==
         Approx(13140.0 * static_cast<double>(rows) - 6.0 * static_cast<double>(rows)));
+  const auto launched = [&](const Written& written) {
+    return std::ranges::count_if(written.piece, [&](const Action& action) {
+      return launches(action) &&
+             written.kernels[action.index].name.starts_with("layer.delta.operator");
+    });
+  };
+  CHECK(launched(c.forward()) == 63 * 6 + 2048 / 64 * 14);
+  CHECK(launched(c.backward()) == 2 * launched(c.forward()));
   c.kind = {};
   const std::int64_t filled = held(c);
   c.software.deterministic = false;
