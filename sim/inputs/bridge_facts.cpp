@@ -29,6 +29,9 @@ class BridgeFacts : public Translator {
     if (facts_.find("model.layers") != nullptr) add_model_name(facts_, catalogue, source_);
     data();
     recompute();
+    for (const char* prefix : {"model.", "optimizer."})
+      add_megatron_plan_parts(facts_, settings_, prefix, source_);
+    optimizer();
     precision();
     rest();
     machine();
@@ -120,6 +123,18 @@ class BridgeFacts : public Translator {
       note(
           "recompute_method, recompute_num_layers: every layer is taken to be recomputed on its "
           "own.");
+  }
+
+  void optimizer() {
+    const std::string name = word("optimizer.optimizer");
+    if (name == "sgd" || name == "muon")
+      set("plan.optimizer", name);
+    else if (!name.empty() && name != "adam")
+      note("optimizer.optimizer = " + name + ": another optimizer than Adam, which is taken.");
+    const std::string moments = word("optimizer.exp_avg_dtype");
+    if (on("optimizer.use_precision_aware_optimizer") && !moments.empty())
+      set("precision.moments",
+          std::string(moments.find("bf") != std::string::npos ? "bf16" : "fp32"));
   }
 
   void precision() {

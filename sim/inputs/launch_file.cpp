@@ -207,8 +207,9 @@ Settings override_settings(std::string_view text) {
   Settings out;
   bool all = true, paths = false;
   each_line(text, [&](std::string_view line) {
-    const std::string_view one = bare(line);
+    std::string_view one = bare(line);
     if (one.empty() || one.starts_with("#")) return;
+    one.remove_prefix(std::min(one.find_first_not_of('+'), one.size()));
     const std::size_t equals = one.find('=');
     const std::string_view name = one.substr(0, std::min(equals, one.size()));
     all = all && equals != std::string_view::npos && !name.empty() &&
@@ -250,6 +251,17 @@ Read settings_of(std::string_view text, const std::string& path, const std::stri
   return Read{without_dashes(read_yaml_settings(text, path)), {}};
 }
 
+/// What an earlier file says to be none is none, and so is what lies below it.
+void leave_out(Settings& settings, const Settings& earlier) {
+  for (const auto& [name, value] : earlier.all()) {
+    if (value != "null" && value != "None") continue;
+    std::vector<std::string> gone{name};
+    for (auto at = settings.all().lower_bound(name + "."); at != settings.all().end(); ++at)
+      if (at->first.starts_with(name + ".")) gone.push_back(at->first);
+    for (const std::string& one : gone) settings.erase(one);
+  }
+}
+
 std::string listed(const std::vector<std::string>& all) {
   return fmt::format("{}", fmt::join(all, ", "));
 }
@@ -265,6 +277,7 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
     const std::size_t hash = path.rfind('#');
     const std::string file = path.substr(0, hash);
     Read read = settings_of(text, file, hash == std::string::npos ? "" : path.substr(hash + 1));
+    leave_out(read.settings, all);
     add_named_files(read.settings, file);
     add_usual(all, read.settings);
     for (const std::string& note : read.notes) out.facts.notes.push_back(file + ", " + note + ".");

@@ -9,7 +9,7 @@ namespace {
 
 using Number = std::int64_t;
 
-/// huggingface/nanotron at 2411b022 (2026-04), config/*.py.
+/// huggingface/nanotron; its names and where they were read: other_words.cpp.
 class NanotronFacts : public Translator {
  public:
   using Translator::Translator;
@@ -33,6 +33,11 @@ class NanotronFacts : public Translator {
     set("model.rope", true);
     set("model.biases", false);
     set("model.tied_embeddings", on("model.model_config.tie_word_embeddings"));
+    // Its Llama has none whatever it says (models/llama.py, models/qwen.py).
+    if (on("model.model_config.is_qwen2_config") && on("model.model_config.attention_bias"))
+      set("model.qkv_biases", true);
+    if (word("optimizer.optimizer_factory.name") == "sgd")
+      set("plan.optimizer", std::string("sgd"));
     const bool reduces = word("parallelism.tp_mode") == "REDUCE_SCATTER";
     if (integer("parallelism.tp").value_or(1) > 1) set("plan.sequence_parallel", reduces);
     const std::string engine = word("parallelism.pp_engine");

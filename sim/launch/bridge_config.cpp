@@ -79,6 +79,7 @@ std::string overrides_of(const Scenario& s) {
   set("model.sequence_parallel", true_or_false(s.plan.sequence_parallel && s.plan.tensor > 1));
   set("model.pipeline_model_parallel_size", s.plan.pipeline);
   set("model.context_parallel_size", s.plan.context);
+  if (s.plan.context > 1) set("model.cp_comm_type", context_exchange_word(s));
   if (s.plan.pipeline > 1) {
     if (equal_parts(s))
       set("model.virtual_pipeline_model_parallel_size",
@@ -106,9 +107,12 @@ std::string overrides_of(const Scenario& s) {
     set("model.mtp_num_layers", s.model.mtp_layers);
   else if (std::ranges::count(s.changed, "model.mtp_layers") > 0)
     set("model.mtp_num_layers", "null");
-  set("model.recompute_granularity", s.plan.recompute == Recompute::full        ? "full"
+  const bool by_modules = !s.plan.recompute_modules.empty();
+  set("model.recompute_granularity", by_modules                                 ? "selective"
+                                     : s.plan.recompute == Recompute::full      ? "full"
                                      : s.plan.recompute == Recompute::selective ? "selective"
                                                                                 : "null");
+  if (by_modules) set("model.recompute_modules", "[" + recompute_module_words(s, ",") + "]");
   if (s.plan.recompute == Recompute::full) {
     set("model.recompute_method", "uniform");
     set("model.recompute_num_layers", 1);
@@ -119,6 +123,17 @@ std::string overrides_of(const Scenario& s) {
       true_or_false(s.software.data.gather_overlap && s.plan.data != DataParallel::ddp));
   set("ddp.grad_reduce_in_fp32", true_or_false(s.precision.gradient_reduce == Dtype::fp32));
   set("mixed_precision", mixed_precision(s));
+  const bool bf16_moments = s.precision.moments == Dtype::bf16;
+  const auto& offload = s.plan.offload;
+  if (bf16_moments || offload.optimizer > 0) set("optimizer.use_precision_aware_optimizer", "true");
+  if (bf16_moments)
+    for (const char* moment : {"optimizer.exp_avg_dtype", "optimizer.exp_avg_sq_dtype"})
+      set(moment, "torch.bfloat16");
+  if (offload.optimizer > 0) {
+    set("optimizer.optimizer_cpu_offload", "true");
+    set("optimizer.optimizer_offload_fraction", offload.optimizer);
+    if (offload.optimizer_overlap) set("optimizer.overlap_cpu_optimizer_d2h_h2d", "true");
+  }
   return out;
 }
 
@@ -129,8 +144,9 @@ std::vector<std::string> bridge_notes(const Scenario& s) {
       s.precision.gradient_reduce != s.precision.compute)
     out.push_back(other_reduction(s, s.precision.compute));
   if (stated_routing(s)) out.push_back(routing_note());
-  for (std::string& note : common_notes(s, {"software.gradient_overlap", "software.gather_overlap",
-                                            "software.permute_fused", "software.router_fused"}))
+  for (std::string& note : common_notes(
+           s, {"software.gradient_overlap", "software.gather_overlap", "software.permute_fused",
+               "software.router_fused", "software.context_exchange"}))
     out.push_back(std::move(note));
   return out;
 }

@@ -1,7 +1,9 @@
 // Fields of a ConfigContainer of NVIDIA-NeMo/Megatron-Bridge, as KEY=VALUE and as YAML, at its tags
-// v0.2.0 (NeMo 25.11), v0.3.0 (26.02), v0.4.0 (26.04), v0.5.0 (26.06) and at 067f987 (2026-08):
+// v0.2.0 (NeMo 25.11), v0.3.0 (26.02), v0.4.0 (26.04), v0.5.0 (26.06) and v0.6.0 (2026-08):
 // training/config.py; those of [model] are fields of Megatron core's configurations. Arguments
-// without a dot are those of scripts/training/run_recipe.py.
+// without a dot are those of scripts/training/run_recipe.py. A name is a field of its dataclass:
+// Hydra takes no other (training/utils/omegaconf_utils.py), so that a property beside the fields,
+// such as seq_length of a data set for pre-training before v0.6.0, is none.
 #include "sim/launch/words.hpp"
 
 namespace stepcast::sim {
@@ -10,21 +12,20 @@ namespace {
 using enum Use;
 
 constexpr LaunchWord bridge_rows[] = {
-    {"recipe", read, "model.name"},
+    {"recipe", read, "model.name", {}, 3},
     {"model", read, "model.name"},
-    {"hf_path", read, "model.name"},
+    {"hf_path", read, "model.name", {}, 4, 6},
     {"model.hf_model_id", read, "model.name"},
     {"checkpoint.pretrained_checkpoint", read, "model.name"},
-    {"seq_length", count, "model.sequence"},
-    {"max_seq_length", count, "model.sequence"},
-    {"global_batch_size", count, "batch.global"},
-    {"micro_batch_size", count, "batch.micro_batch"},
-    {"tensor_model_parallel_size", count, "plan.tensor"},
-    {"pipeline_model_parallel_size", count, "plan.pipeline"},
-    {"context_parallel_size", count, "plan.context"},
-    {"virtual_pipeline_model_parallel_size", count, "plan.virtual_stages"},
-    {"expert_model_parallel_size", count, "plan.expert"},
-    {"expert_tensor_parallel_size", count, "plan.expert_tensor"},
+    {"seq_length", count, "model.sequence", {}, 3},
+    {"global_batch_size", count, "batch.global", {}, 6},
+    {"micro_batch_size", count, "batch.micro_batch", {}, 6},
+    {"tensor_model_parallel_size", count, "plan.tensor", {}, 6},
+    {"pipeline_model_parallel_size", count, "plan.pipeline", {}, 6},
+    {"context_parallel_size", count, "plan.context", {}, 6},
+    {"virtual_pipeline_model_parallel_size", count, "plan.virtual_stages", {}, 6},
+    {"expert_model_parallel_size", count, "plan.expert", {}, 6},
+    {"expert_tensor_parallel_size", count, "plan.expert_tensor", {}, 6},
     {"nproc_per_node", read, "cluster.gpus"},
     {"nnodes", read, "cluster.nodes"},
     {"peft_scheme", unsaid, "adapters: --lora-rank says theirs"},
@@ -66,7 +67,7 @@ constexpr LaunchWord bridge_rows[] = {
     {"model.expert_model_parallel_size", count, "plan.expert"},
     {"model.expert_tensor_parallel_size", count, "plan.expert_tensor"},
     {"model.moe_token_dispatcher_type", read, "plan.dispatcher"},
-    {"model.moe_flex_dispatcher_backend", read, "plan.dispatcher", {}, 2},
+    {"model.moe_flex_dispatcher_backend", read, "plan.dispatcher"},
     {"model.moe_permute_fusion", flag, "software.permute_fused"},
     {"model.moe_router_fusion", flag, "software.router_fused"},
     {"model.moe_router_force_load_balancing", read, "routing.kind"},
@@ -75,20 +76,29 @@ constexpr LaunchWord bridge_rows[] = {
     {"model.recompute_granularity", read, "plan.recompute"},
     {"model.recompute_method", read, "plan.recompute"},
     {"model.recompute_num_layers", read, "plan.recompute"},
-    {"model.recompute_modules", unsaid, "which parts of a layer are recomputed"},
+    {"model.recompute_modules", read, "plan.recompute_modules"},
+    {"model.cp_comm_type", read, "software.context_exchange"},
+    {"model.cross_entropy_loss_fusion", flag, "software.fused_loss"},
+    {"model.num_layers_in_first_pipeline_stage", unsaid, "uneven stages: --stages says them"},
+    {"model.num_layers_in_last_pipeline_stage", unsaid, "uneven stages: --stages says them"},
+    {"model.account_for_*", unsaid, "embedding or head counted as a layer of its stage"},
+    {"model.moe_expert_capacity_factor", unsaid, "rows of an expert are limited"},
+    {"model.first_last_layers_bf16", unsaid, "layers at the ends in 16 bits"},
     {"model.cuda_graph*", unsaid, "CUDA graphs", "none"},
     {"model.fine_grained_activation_offloading", unsaid, "activations on the host"},
     {"model*", ignored},
     {"train.global_batch_size", count, "batch.global"},
     {"train.micro_batch_size", count, "batch.micro_batch"},
     {"train*", ignored},
-    {"dataset.sequence_length", count, "model.sequence"},  // at v0.2.0
-    {"dataset.seq_length", count, "model.sequence", {}, 3},
+    {"dataset.sequence_length", count, "model.sequence", {}, 0, 6},
+    {"dataset.seq_length", count, "model.sequence", {}, 6},
     {"dataset*", ignored},
     {"ddp.use_distributed_optimizer", read, "plan.data"},
     {"ddp.overlap_grad_reduce", flag, "software.gradient_overlap"},
     {"ddp.overlap_param_gather", flag, "software.gather_overlap"},
     {"ddp.grad_reduce_in_fp32", read, "precision.gradient_reduce"},
+    {"ddp.use_megatron_fsdp", unsaid, "FSDP of Megatron's own"},
+    {"ddp.num_distributed_optimizer_instances", unsaid, "copies of the sharded states", "1"},
     {"ddp*", ignored},
     {"comm_overlap.tp_comm_overlap", read, "plan.tensor_overlap"},
     {"comm_overlap.overlap_moe_expert_parallel_comm", flag, "plan.expert_overlap"},
@@ -97,6 +107,13 @@ constexpr LaunchWord bridge_rows[] = {
     {"mixed_precision", read, "precision.recipe"},
     {"peft*", unsaid, "adapters: --lora-rank says theirs"},
     {"checkpoint*", ignored},
+    {"optimizer.optimizer", read, "plan.optimizer"},
+    {"optimizer.optimizer_cpu_offload", read, "plan.optimizer_offload"},
+    {"optimizer.optimizer_offload_fraction", read, "plan.optimizer_offload"},
+    {"optimizer.overlap_cpu_optimizer_d2h_h2d", read, "plan.optimizer_offload_overlap"},
+    {"optimizer.use_precision_aware_optimizer", read, "precision.moments"},
+    {"optimizer.exp_avg_dtype", read, "precision.moments"},
+    {"optimizer.exp_avg_sq_dtype", ignored},  // as the other
     {"optimizer*", ignored},
     {"scheduler*", ignored},
     {"logger*", ignored},

@@ -21,7 +21,19 @@ using workloads::Recompute;
 
 bool has_megatron(const Scenario& s) { return s.software.framework == "megatron-deepspeed"; }
 
+/// A part of the states, or states without ZeRO.
+bool offloads_otherwise(const Scenario& s) {
+  const auto& offload = s.plan.offload;
+  const auto some = [](double share) { return share > 0 && share < 1; };
+  return some(offload.optimizer) || some(offload.parameters) || offload.optimizer_overlap ||
+         (offload.optimizer > 0 && s.plan.data == DataParallel::ddp);
+}
+
 constexpr Refusal deepspeed_refusals[] = {
+    {offloads_otherwise,
+     [](const Scenario&) {
+       return std::string("DeepSpeed's ZeRO offloads all states of the optimizer, or none");
+     }},
     {[](const Scenario& s) {
        return !has_megatron(s) && s.plan.tensor * s.plan.pipeline * s.plan.context > 1;
      },
@@ -59,6 +71,9 @@ OrderedJson zero_of(const Scenario& s) {
       s.software.data.bucket_bytes / workloads::bytes_per_element(s.precision.compute);
   out["reduce_bucket_size"] = elements;
   if (stage < 3) out["allgather_bucket_size"] = elements;
+  for (const auto& [share, name] : {std::pair{s.plan.offload.optimizer, "offload_optimizer"},
+                                    std::pair{s.plan.offload.parameters, "offload_param"}})
+    if (share > 0) out[name] = {{"device", "cpu"}, {"pin_memory", true}};
   out["overlap_comm"] = stage == 3 || s.software.data.gradient_overlap;
   return out;
 }

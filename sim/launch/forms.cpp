@@ -130,6 +130,28 @@ std::string left_layers_note(const Scenario& s) {
                      s.precision.bf16_first_layers, s.precision.bf16_last_layers);
 }
 
+std::string recompute_module_words(const Scenario& s, std::string_view between) {
+  using enum workloads::LayerModule;
+  std::string out;
+  for (const auto& [module, word] : {std::pair{attention_core, "core_attn"},
+                                     {norm, "layernorm"},
+                                     {latent_up, "mla_up_proj"},
+                                     {expert_activation, "moe_act"},
+                                     {mlp, "mlp"},
+                                     {shared_experts, "shared_experts"},
+                                     {workloads::LayerModule::experts, "moe"}})
+    if (s.plan.recompute_modules.has(module) ||
+        (module == attention_core && s.plan.recompute == workloads::Recompute::selective))
+      out += (out.empty() ? "" : std::string(between)) + word;
+  return out;
+}
+
+std::string_view context_exchange_word(const Scenario& s) {
+  using enum workloads::ContextExchange;
+  const workloads::ContextExchange kind = s.software.attention.exchange;
+  return kind == all_gather ? "all_gather" : kind == all_to_all ? "a2a" : "p2p";
+}
+
 std::string torchrun(const Scenario& s, const std::string& program) {
   return fmt::format("torchrun --nnodes {} --nproc-per-node {} {}", s.nodes, s.gpus / s.nodes,
                      program);

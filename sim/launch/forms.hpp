@@ -74,6 +74,12 @@ std::string routing_note();
 bool leaves_layers(const Scenario& scenario);
 std::string left_layers_note(const Scenario& scenario);
 
+/// Megatron core's words for the parts of a layer that are run again; one at least is.
+std::string recompute_module_words(const Scenario& scenario, std::string_view between);
+
+/// Megatron core's word for how context ranks exchange keys and values.
+std::string_view context_exchange_word(const Scenario& scenario);
+
 /// "torchrun --nnodes 4 --nproc-per-node 8 " and the program.
 std::string torchrun(const Scenario& scenario, const std::string& program);
 

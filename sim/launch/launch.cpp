@@ -7,6 +7,7 @@
 #include "engine/check.hpp"
 #include "sim/files/gzip.hpp"
 #include "sim/files/whole_file.hpp"
+#include "sim/launch/bridge_registry.hpp"
 #include "sim/launch/forms.hpp"
 #include "workloads/plan/model_size.hpp"
 
@@ -43,11 +44,14 @@ std::string known_forms() {
 
 namespace {
 
-/// What only Megatron core's arguments say; "": nothing of it is asked for.
+/// What only Megatron core's arguments and its fields in Megatron-Bridge say; "": nothing of it is
+/// asked for.
 std::string only_in_megatron(const Scenario& s) {
   if (s.software.framework == "megatron-core") return "";
-  if (s.plan.offload.optimizer > 0.0) return "plan.optimizer_offload";
   if (s.plan.tensor_overlap == workloads::TensorOverlap::userbuffers) return "user buffers";
+  if (s.software.framework == "nemo" && bridge_release(s.software.version) > 0) return "";
+  if (s.plan.offload.optimizer > 0.0 && s.software.framework != "deepspeed")
+    return "plan.optimizer_offload";
   return s.plan.recompute_modules.empty() ? "" : "plan.recompute_modules";
 }
 
@@ -81,7 +85,7 @@ Launch launch_of(const Scenario& s) {
     return out;
   }
   if (const std::string what = only_in_megatron(s); !what.empty()) {
-    out.why_not = what + " have a launch form here for megatron-core alone";
+    out.why_not = what + " have a launch form here for Megatron alone";
     return out;
   }
   if (no_words_for_experts(s)) {

@@ -201,22 +201,9 @@ class MegatronArguments {
     set("moe-flex-dispatcher-backend", kind == node_aware ? "deepep" : "hybridep");
   }
 
-  /// Its words for the parts of a layer.
   void recompute_modules() {
-    using enum workloads::LayerModule;
-    std::string list;
-    for (const auto& [module, word] : {std::pair{attention_core, "core_attn"},
-                                       {norm, "layernorm"},
-                                       {latent_up, "mla_up_proj"},
-                                       {expert_activation, "moe_act"},
-                                       {mlp, "mlp"},
-                                       {shared_experts, "shared_experts"},
-                                       {workloads::LayerModule::experts, "moe"}})
-      if (s_.plan.recompute_modules.has(module) ||
-          (module == attention_core && s_.plan.recompute == Recompute::selective))
-        list += std::string(" ") + word;
     set("recompute-granularity", "selective");
-    set("recompute-modules", list.substr(1));
+    set("recompute-modules", recompute_module_words(s_, " "));
   }
 
   void stages() {
@@ -269,10 +256,8 @@ class MegatronArguments {
   }
 
   void context_exchange() {
-    using enum workloads::ContextExchange;
-    if (s_.plan.context < 2 || !out_.has("cp-comm-type")) return;
-    const workloads::ContextExchange kind = s_.software.attention.exchange;
-    set("cp-comm-type", kind == all_gather ? "all_gather" : kind == all_to_all ? "a2a" : "p2p");
+    if (s_.plan.context > 1 && out_.has("cp-comm-type"))
+      set("cp-comm-type", context_exchange_word(s_));
   }
 
   /// Megatron core 0.12 and later (recalled, 2026).

@@ -312,7 +312,7 @@ constexpr LaunchWord swift_rows[] = {
     {"global_batch_size", read, "global"},
     {"gradient_checkpointing", read, "recompute", "True"},
     {"vit_gradient_checkpointing", ignored},
-    {"recompute_granularity", read, "megatron_recompute"},
+    {"recompute_granularity", read, "megatron_recompute", "selective"},
     {"recompute_method", ignored},
     {"recompute_num_layers", ignored},
     {"tuner_type", read, "adapted", "lora"},
@@ -322,6 +322,8 @@ constexpr LaunchWord swift_rows[] = {
     {"lora*", ignored},
     {"quant_bits", read, "bits"},
     {"quant_method", ignored},
+    {"bf16", read, "bf16", "True"},  // the type of the model's file, which is bf16 for all of today
+    {"fp16", read, "fp16"},
     {"torch_dtype", unsaid,
      "the type of loaded weights: masters are fp32 here, or --set precision.masters=false"},
     {"attn_impl", read, "attention"},

@@ -118,6 +118,8 @@ bool has_effect(const std::string& name, const Bases& bases) {
                                     "squared_relu",
                                     "e2m1",
                                     "flash_attention_2",
+                                    "sgd",
+                                    "False",
                                     "4",
                                     "NVFP4LinearConverter",
                                     "FullAC",
@@ -286,7 +288,16 @@ TEST_CASE("what counts as understood of torchtitan and Megatron-Bridge changes w
       {"model.num_layers", "4"},          {"model.hidden_size", "512"},
       {"model.num_attention_heads", "8"}, {"train.global_batch_size", "8"},
       {"model.num_moe_experts", "8"},     {"model.window_size", "(127, 0)"}};
-  check_law({bridge_words(), {overrides, provider, {{"@program", "run_recipe.py"}}}, {}});
+  auto selective = overrides;
+  selective.insert(selective.end(), {{"model.recompute_granularity", "selective"},
+                                     {"optimizer.optimizer_cpu_offload", "true"},
+                                     {"optimizer.use_precision_aware_optimizer", "true"}});
+  std::erase_if(selective, [](const auto& said) { return said.second == std::string("full"); });
+  auto moments = overrides;
+  moments.push_back({"optimizer.exp_avg_dtype", "torch.bfloat16"});
+  check_law({bridge_words(),
+             {overrides, provider, selective, moments, {{"@program", "run_recipe.py"}}},
+             {}});
 }
 
 TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry and NeMo is read") {
@@ -297,7 +308,23 @@ TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry an
   auto dynamic = verl;
   dynamic.push_back({"actor_rollout_ref.actor.use_dynamic_bsz", "True"});
   dynamic.push_back({"actor_rollout_ref.actor.ppo_mini_batch_size", "2"});
-  check_law({verl_words(), {verl, by_megatron, dynamic}, {}});
+  auto second = verl;
+  second.push_back({"actor_rollout_ref.actor.strategy", "fsdp2"});
+  second.push_back({"actor_rollout_ref.model.lora_rank", "8"});
+  auto selective = by_megatron;
+  const std::string megatron = "actor_rollout_ref.actor.megatron.override_transformer_config.",
+                    optimizer = "actor_rollout_ref.actor.optim.override_optimizer_config.";
+  const std::string kind = megatron + "recompute_granularity",
+                    offload = optimizer + "optimizer_cpu_offload",
+                    dispatcher = megatron + "moe_token_dispatcher_type";
+  selective.insert(selective.end(),
+                   {{kind.c_str(), "selective"},
+                    {offload.c_str(), "True"},
+                    {dispatcher.c_str(), "flex"},
+                    {"actor_rollout_ref.actor.megatron.tensor_model_parallel_size", "2"}});
+  auto full = by_megatron;
+  full.push_back({kind.c_str(), "full"});
+  check_law({verl_words(), {verl, by_megatron, dynamic, second, selective, full}, {}});
   const std::vector<std::pair<const char*, const char*>> nanotron = {
       {"parallelism.dp", "8"},
       {"parallelism.tp", "2"},
@@ -306,7 +333,13 @@ TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry an
       {"model.dtype", "bfloat16"}};
   auto experts = nanotron;
   experts.push_back({"model.model_config.moe_num_experts", "8"});
-  check_law({nanotron_words(), {nanotron, experts}, {}});
+  auto qwen = nanotron;
+  qwen.insert(qwen.end(), {{"model.model_config.moe_config.num_experts", "8"},
+                           {"model.model_config.moe_config.enable_shared_expert", "true"},
+                           {"model.model_config.is_qwen2_config", "true"}});
+  auto biased = nanotron;
+  biased.push_back({"model.model_config.attention_bias", "true"});
+  check_law({nanotron_words(), {nanotron, experts, qwen, biased}, {}});
   const std::vector<std::pair<const char*, const char*>> neox = {
       {"pipe_parallel_size", "1"}, {"num_layers", "4"}, {"hidden_size", "512"}};
   auto others = neox;

@@ -281,7 +281,10 @@ TEST_CASE("experts have words of Megatron core, torchtitan and DeepSpeed, or a r
                  "--recompute-granularity selective", "--recompute-modules layernorm moe_act"}) ==
         None{});
   CHECK_THAT(launch.files[0].text, Contains("--moe-layer-freq '[0,1,0,1,"));
-  CHECK_THAT(scout("nemo").why_not, Contains("for megatron-core alone"));
+  CHECK(missing(scout("nemo").files.at(0), {"model.recompute_granularity=selective",
+                                            "model.recompute_modules=[layernorm,moe_act]"}) ==
+        None{});
+  CHECK_THAT(scout("deepspeed").why_not, Contains("for Megatron alone"));
 
   const auto mixtral = [](const std::string& framework, const std::string& plan,
                           const std::string& more = "") {
@@ -449,7 +452,8 @@ TEST_CASE("Megatron-Bridge is given its own recipe, or one that is written for t
   const Launch named = of("qwen3-8b", "26.06");
   REQUIRE(named.files.size() == 1);
   CHECK_THAT(named.files[0].use, Contains("run_recipe.py --recipe qwen3_8b_pretrain_config $(cat"));
-  CHECK(missing(named.files[0], {"dataset.seq_length=4096", "model.seq_length=4096"}) == None{});
+  CHECK(missing(named.files[0], {"dataset.sequence_length=4096", "model.seq_length=4096"}) ==
+        None{});
   const Launch old = of("qwen3-8b", "25.11");  // before there was such a script
   REQUIRE(old.files.size() == 2);
   CHECK(missing(old.files[0], {"dataset.sequence_length=4096"}) == None{});

@@ -1,6 +1,6 @@
-// The tables of words against the frameworks' own source: Megatron's argument parsers
-// (megatron_names.tsv), torchtitan's configurations (torchtitan_names.tsv), Megatron-Bridge's
-// recipes (bridge_recipes.tsv).
+// The tables of words against the frameworks' own source: Megatron's argument parsers,
+// configurations of torchtitan, Megatron-Bridge, verl and nanotron (*_names.tsv), recipes of
+// Megatron-Bridge (bridge_recipes.tsv).
 #include "sim/launch/words.hpp"
 
 #include <catch2/catch.hpp>
@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "sim/launch/bridge_registry.hpp"
+#include "sim/launch/other_words.hpp"
 
 using namespace stepcast::sim;
 
@@ -35,44 +36,37 @@ std::map<std::string, std::pair<int, int>, std::less<>> names_of(const std::stri
 
 }  // namespace
 
-TEST_CASE("every word of Megatron's table has been in a parser since the release that it says") {
-  const auto parsers = names_of("megatron_names.tsv");
-  REQUIRE(parsers.size() > 100);
-  const int oldest = 7;  // the first tag that was read
-  int checked = 0;
-  for (const LaunchWord& word : megatron_words()) {
-    if (word.use == Use::ignored || word.use == Use::unsaid) continue;
-    const auto found = parsers.find(word.name);
-    if (found == parsers.end()) {
-      CHECK(word.since == 0);  // NeMo's, Megatron-DeepSpeed's, torchrun's, the dump's own
-      continue;
+TEST_CASE("every word that is read is in the framework's source, in the releases that it says") {
+  struct Source {
+    LaunchWords words;
+    const char* table;
+    int oldest, newest;  // releases that were read
+  };
+  // Words of no table are those of launchers, logs, dumps and of tags between the generations.
+  for (const Source& source : {Source{megatron_words(), "megatron_names.tsv", 7, 19},
+                               Source{torchtitan_words(), "torchtitan_names.tsv", 2024, 2026},
+                               Source{bridge_words(), "bridge_names.tsv", 2, 6},
+                               Source{verl_words(), "verl_names.tsv", 3, 9},
+                               Source{nanotron_words(), "nanotron_names.tsv", 2024, 2026}}) {
+    const auto names = names_of(source.table);
+    std::set<std::string, std::less<>> checked;
+    for (const LaunchWord& word : source.words) {
+      const auto found = names.find(word.name);
+      INFO(source.table << ": " << word.name);
+      if (found == names.end()) {
+        const bool means = word.use != Use::ignored && word.use != Use::unsaid;
+        CHECK((!means || word.name.ends_with('*') || word.since == 0));
+        continue;
+      }
+      const auto& [first, last] = found->second;
+      CHECK(checked.emplace(word.name).second);
+      CHECK(std::max(word.since, source.oldest) == first);
+      // Megatron's parser keeps names that it calls otherwise.
+      if (word.until == 0 || last != source.newest || source.oldest != 7)
+        CHECK(word.until == (last == source.newest ? 0 : last + 1));
     }
-    ++checked;
-    INFO(word.name);
-    CHECK(std::max(word.since, oldest) == found->second.first);
-    CHECK(found->second.second == 19);
+    CHECK(checked.size() == names.size());
   }
-  CHECK(checked == static_cast<int>(parsers.size()));
-}
-
-TEST_CASE("every word of torchtitan's table is in the generations that it says") {
-  const auto source = names_of("torchtitan_names.tsv");
-  REQUIRE(source.size() >= 60);
-  const int newest = 2026;
-  std::set<std::string, std::less<>> checked;
-  for (const LaunchWord& word : torchtitan_words()) {
-    if (word.use == Use::ignored || word.name.ends_with('*')) continue;
-    const auto found = source.find(word.name);
-    INFO(word.name);
-    if (found == source.end()) {
-      CHECK(word.since == 0);  // of a log, of the command line, of a tag between the generations
-      continue;
-    }
-    CHECK(checked.emplace(word.name).second);
-    CHECK(word.since == found->second.first);
-    CHECK(word.until == (found->second.second == newest ? 0 : found->second.second + 1));
-  }
-  CHECK(checked.size() == source.size());
 }
 
 TEST_CASE("every recipe that is named for Megatron-Bridge is one of its functions") {

@@ -1,0 +1,172 @@
+// What is laid over a file of a framework that has no form of its own is read back, before that
+// file, to the plan that it was written for.
+#include "sim/inputs/own_words.hpp"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "engine/check.hpp"
+#include "sim/files/gzip.hpp"
+#include "sim/inputs/document.hpp"
+#include "sim/inputs/launch_file.hpp"
+#include "sim/scenario/file.hpp"
+#include "tests/session.hpp"
+
+using namespace stepcast;
+using namespace stepcast::sim;
+using Catch::Matchers::Contains;
+
+namespace {
+
+using Key = std::pair<std::string, TomlValue>;
+
+TomlValue word(const char* text) { return toml_text(text, "--set"); }
+TomlValue number(std::int64_t value) { return {value, "--set"}; }
+
+/// The scenario that files make on two nodes of H100, these keys over them.
+Scenario scenario_of(const std::vector<NamedText>& files, const std::vector<Key>& keys) {
+  const auto input = read_launch_files(files, catalogue());
+  REQUIRE(input);
+  CHECK(input->understanding.unknown == std::vector<std::string>{});
+  TomlValue out = facts_document(input->facts, "read.toml");
+  set_path(out, "cluster.node", word("dgx-h100"));
+  set_path(out, "cluster.nodes", number(2));
+  for (const auto& [key, value] : keys) {
+    set_path(out, key, value);
+    if (key == "batch.global") erase_path(out, "batch.local");
+  }
+  complete_machine(out, input->facts, catalogue());
+  CHECK(missing_keys(out, input->facts, catalogue()).empty());
+  return read_scenario(out, catalogue());
+}
+
+struct Stack {
+  const char* name;
+  const char* file;  // of scenarios/launch
+  bool megatron;
+  std::string more{};  // behind it
+};
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(seed) {}
+  template <class T>
+  T of(const std::vector<T>& all) {
+    return all[random_() % all.size()];
+  }
+  bool often() { return random_() % 4 != 0; }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+std::vector<Key> drawn(Draw& draw, const Stack& stack) {
+  using Number = std::int64_t;
+  std::vector<Key> out{{"batch.micro_batch", number(draw.of<Number>({1, 2, 4}))},
+                       {"batch.global", number(draw.of<Number>({64, 128, 256}))},
+                       {"plan.recompute", word(draw.of<const char*>({"none", "full"}))}};
+  const auto set = [&](const char* key, TomlValue value) { out.emplace_back(key, value); };
+  const bool verl = std::string_view(stack.name) == "verl";
+  if (!stack.megatron) {
+    if (verl)
+      set("plan.data", word(draw.of<const char*>({"zero2", "zero3"})));
+    else
+      set("plan.data", word(draw.of<const char*>({"ddp", "zero1", "zero2", "zero3"})));
+    if (verl && !draw.often()) set("plan.context", number(2));
+    if (verl && !draw.often()) set("plan.shard_degree", number(8));
+    return out;
+  }
+  const Number tensor = draw.of<Number>({1, 2, 4}), pipeline = draw.of<Number>({1, 2, 4});
+  set("plan.tensor", number(tensor));
+  set("plan.sequence_parallel", TomlValue{tensor > 1, "--set"});
+  set("plan.pipeline", number(pipeline));
+  if (pipeline > 1 && !draw.often()) set("plan.virtual_stages", number(2));
+  set("plan.expert", number(draw.of<Number>({1, 2, 4, 8})));
+  set("plan.expert_tensor", number(1));
+  set("plan.data", word(draw.often() ? "zero1" : "ddp"));
+  set("plan.dispatcher", word(draw.often() ? "all_to_all" : "node_aware"));
+  if (verl && !draw.often()) set("plan.context", number(2));
+  if (verl && !draw.often()) set("plan.shared_expert_overlap", TomlValue{false, "--set"});
+  return out;
+}
+
+std::string text_of(const std::string& file) {
+  return read_packed(STEPCAST_SOURCE_DIR "/scenarios/launch/" + file);
+}
+
+const Stack stacks[] = {
+    {"axolotl", "axolotl_lora.yaml", false},
+    {"axolotl", "axolotl_lora.yaml", false,
+     "fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n  offload_params: false\n"},
+    {"llama-factory", "llama_factory_full.yaml", false},
+    {"swift", "swift_megatron.sh", true},
+    {"verl", "verl_grpo.sh", false},
+    {"verl", "verl_grpo.sh", false, "actor_rollout_ref.actor.use_dynamic_bsz=True"},
+    {"verl", "verl_grpo.sh", true,
+     "actor_rollout_ref.model.path=Qwen/Qwen3-30B-A3B model_engine=megatron "
+     "actor_rollout_ref.actor.use_dynamic_bsz=True "
+     "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity=full"},
+};
+
+NamedText base_of(const Stack& stack) {
+  std::string text = text_of(stack.file);
+  const std::size_t rest = text.find(" $@");
+  if (rest != std::string::npos && !stack.more.empty())
+    text.replace(rest, 3, " " + stack.more);
+  else
+    text += stack.more;
+  return {"base" + std::string(stack.file).substr(std::string_view(stack.file).rfind('.')), text};
+}
+
+}  // namespace
+
+TEST_CASE("words laid over a file are read back to the plan of 200 random ones of each stack") {
+  for (const Stack& stack : stacks)
+    DYNAMIC_SECTION(stack.name << " over " << stack.file << " " << stack.more) {
+      const NamedText base = base_of(stack);
+      Draw draw(20261129);
+      int written = 0;
+      for (int tries = 0; written < 200 && tries < 20'000; ++tries) {
+        Scenario s;
+        try {
+          s = scenario_of({base}, drawn(draw, stack));
+        } catch (const InputError&) {
+          continue;  // no legal plan
+        }
+        const Launch launch = own_words_of(s, stack.name);
+        INFO(launch.why_not);
+        REQUIRE(launch.files.empty() != launch.why_not.empty());
+        if (launch.files.empty()) continue;
+        ++written;
+        std::vector<NamedText> files;
+        for (const LaunchFile& file : launch.files) files.push_back({file.name, file.text});
+        files.push_back(base);
+        INFO(launch.files[0].text);
+        const bool of_verl = std::string_view(stack.name) == "verl";
+        std::vector<Key> own;  // what stays the command's own
+        if (of_verl) own.emplace_back("batch.global", number(s.global_batch));
+        Scenario read = scenario_of(files, own);
+        if (s.plan.shards() == s.plan.copies()) s.plan.shard_degree = read.plan.shard_degree;
+        if (s.plan.tensor == 1) s.plan.sequence_parallel = read.plan.sequence_parallel;
+        if (s.plan.copies() == 1) s.plan.data = read.plan.data;
+        REQUIRE(read.plan == s.plan);
+        REQUIRE(read.batch == s.batch);
+        REQUIRE(read.global_batch == s.global_batch);
+        REQUIRE(read.software.framework == s.software.framework);
+      }
+      CHECK(written == 200);
+    }
+}
+
+TEST_CASE("a plan that a stack has no words for is refused with the reason") {
+  const NamedText base = base_of(stacks[4]);
+  CHECK_THAT(own_words_of(scenario_of({base}, {{"plan.data", word("ddp")}}), "verl").why_not,
+             Contains("verl's FSDP shards gradients as well"));
+  const NamedText axolotl = base_of(stacks[0]);
+  CHECK_THAT(
+      own_words_of(scenario_of({axolotl}, {{"plan.recompute", word("selective")}}), "axolotl")
+          .why_not,
+      Contains("gradient_checkpointing is of all layers or none"));
+}
