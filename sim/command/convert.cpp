@@ -18,7 +18,10 @@ namespace {
 constexpr Option own_convert_options[] = {
     {"to", "toml|megatron|bridge|torchtitan|deepspeed|trl|axolotl|llama-factory|swift|verl", "",
      "what is written: a scenario, the files of that framework, or words to lay over your own"},
-    {"job", job_kinds, "", "also a whole script around it: meeting place, environment, command"},
+    job_option,
+    job_time_option,
+    job_partition_option,
+    job_account_option,
     {"out", "DIR", "", "write the files into DIR, over no other file"},
 };
 
@@ -76,11 +79,11 @@ int convert(const Arguments& arguments, const Catalogue& catalogue) {
   }
   if (std::ranges::find(own_word_stacks, std::string_view(to)) != std::end(own_word_stacks)) {
     const Scenario scenario = launched(std::move(document), catalogue);
-    return tell_launch(own_words_of(scenario, to), scenario, arguments);
+    return tell_launch(own_words_of(scenario, to), scenario, arguments, catalogue);
   }
   change_framework(document, *std::ranges::find(targets, to, &Target::word));
   const Scenario scenario = launched(std::move(document), catalogue);
-  return tell_launch(launch_of(scenario), scenario, arguments);
+  return tell_launch(launch_of(scenario), scenario, arguments, catalogue);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // stepcast launch: how to start a plan with its framework.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 
 #include "engine/check.hpp"
@@ -11,14 +13,19 @@
 #include "sim/files/printable.hpp"
 #include "sim/launch/job.hpp"
 #include "sim/launch/launch.hpp"
+#include "sim/run/session.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/study/answer.hpp"
 #include "sim/study/sweep.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 constexpr Option own_launch_options[] = {
-    {"job", job_kinds, "", "also a whole script around it: meeting place, environment, command"},
+    job_option,
+    job_time_option,
+    job_partition_option,
+    job_account_option,
     {"out", "DIR", "", "write the files into DIR, over no other file"},
 };
 
@@ -44,10 +51,39 @@ void print_launch(const Launch& launch) {
     tell(stdout, fmt::format("# {}: {}\n{}", file.name, file.use, file.text));
 }
 
+/// A word of the command line in a script that a shell reads.
+std::string plain_word(const Arguments& arguments, const char* option) {
+  const std::string word = arguments.get(option);
+  const bool plain = std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.' || c == ':' || c == ',';
+  });
+  if (!plain)
+    throw UsageError(fmt::format("--{} {} is no word of Slurm's", option, word),
+                     "letters, digits and _ - . : , alone");
+  return word;
+}
+
+/// What the tokens of [run_goal] take at most of its band.
+void forecast_time(JobRequest& job, const Scenario& scenario, const Catalogue& catalogue) {
+  Session session(catalogue);
+  const Answer found = answer(scenario, simulator_of(session));
+  if (const auto* refused = std::get_if<Refused>(&found))
+    throw InputError("stepcast launch", "no time is forecast: " + refused->reason,
+                     "--job-time says how long the job may take");
+  const StepReport& report = std::get<StepReport>(found);
+  if (!report.whole_run) return;
+  const Band& days = report.whole_run->days;
+  constexpr double day = 86400;
+  job.time = slurm_time(days.high * day);
+  job.time_source = fmt::format("forecast of run_goal, not measured: the upper end of {} to {}",
+                                slurm_time(days.low * day), job.time);
+}
+
 int run_launch(const Arguments& arguments, const Catalogue& catalogue) {
   const Scenario scenario =
       launched(asked_document(launch_verb(), arguments, catalogue), catalogue);
-  return tell_launch(launch_in_kind(scenario, arguments, catalogue), scenario, arguments);
+  return tell_launch(launch_in_kind(scenario, arguments, catalogue), scenario, arguments,
+                     catalogue);
 }
 
 }  // namespace
@@ -67,10 +103,26 @@ Scenario launched(TomlValue document, const Catalogue& catalogue) {
   return scenario;
 }
 
-int tell_launch(Launch launch, const Scenario& scenario, const Arguments& arguments) {
+void add_job(Launch& launch, const Scenario& scenario, const Arguments& arguments,
+             const Catalogue& catalogue) {
+  const bool slurm = arguments.has("job") && arguments.choice("job") == "slurm";
+  for (const char* option : {"job-time", "job-partition", "job-account"})
+    if (!slurm && arguments.has(option))
+      throw UsageError(fmt::format("--{} is of --job slurm", option));
+  if (!arguments.has("job")) return;
+  JobRequest job{arguments.choice("job"), plain_word(arguments, "job-time"), "",
+                 plain_word(arguments, "job-partition"), plain_word(arguments, "job-account")};
+  if (!has_command(launch))
+    throw InputError("--job", "these words are laid over your own configuration",
+                     "your own script starts it, --framework names one that is written whole");
+  if (slurm && job.time.empty() && scenario.goal.on()) forecast_time(job, scenario, catalogue);
+  launch.files.push_back(job_script(launch, scenario, job));
+}
+
+int tell_launch(Launch launch, const Scenario& scenario, const Arguments& arguments,
+                const Catalogue& catalogue) {
   if (launch.files.empty()) throw InputError("stepcast launch", launch.why_not);
-  if (arguments.has("job"))
-    launch.files.push_back(job_script(launch, scenario, arguments.choice("job")));
+  add_job(launch, scenario, arguments, catalogue);
   for (const std::string& note : launch.notes) tell(stderr, "stepcast: " + note + "\n");
   if (!arguments.has("out")) return print_launch(launch), exit_ok;
   write_launch(launch, arguments.get("out"));

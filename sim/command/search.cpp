@@ -11,6 +11,7 @@
 #include "sim/command/kept_plans.hpp"
 #include "sim/command/scenario_input.hpp"
 #include "sim/command/scenario_options.hpp"
+#include "sim/command/tell_launch.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/colour.hpp"
 #include "sim/files/printable.hpp"
@@ -35,6 +36,10 @@ constexpr Option search_own_options[] = {
     {"time", "SPAN", "", "end after that time, 60s, with the gap that is left"},
     {"all", "", "", "simulate every plan that fits"},
     {"json", "", "", "print JSON"},
+    job_option,
+    job_time_option,
+    job_partition_option,
+    job_account_option,
     {"out", "DIR", "",
      "also write the answer, its picture and the best plan into DIR, and keep plans"},
     report_option,
@@ -87,6 +92,16 @@ NamedTexts answer_files(const SearchAnswer& answer, const std::string& text, con
     for (const LaunchFile& file : launch.files) files.emplace_back(file.name, file.text);
   }
   return files;
+}
+
+Launch launch_of_first(const Scenario& first, const Arguments& arguments,
+                       const Catalogue& catalogue) {
+  Launch out = launch_in_kind(first, arguments, catalogue);
+  if (has_command(out) || !arguments.has("job"))
+    add_job(out, first, arguments, catalogue);
+  else if (!out.files.empty())
+    out.notes.emplace_back("no --job: your own script starts your own configuration.");
+  return out;
 }
 
 /// The first plan's launch: where its files are, or how to get them, or why there are none.
@@ -147,8 +162,8 @@ int answer_search(const PlansRequest& request, const Arguments& arguments, const
   if (kept.shard().is_part()) return kept.tell_shard(result.ended, arguments.has("json"));
   complete_search(answer, own, machine, session, std::make_shared<Confidence>(session));
   const Launch launch = result.found.empty() ? Launch{}
-                                             : launch_in_kind(result.found.front().report.scenario,
-                                                              arguments, catalogue);
+                                             : launch_of_first(result.found.front().report.scenario,
+                                                               arguments, catalogue);
   const TextTable plans = result.found.empty() ? TextTable{} : view.arranged(plans_table(answer));
   const std::string table = result.found.empty() ? "" : view.text(plans);
   const std::string text = search_text(answer, table) + launch_text(launch, kept.has_folder());

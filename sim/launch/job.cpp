@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/check.hpp"
 
@@ -16,11 +17,15 @@ struct Command {
   bool accelerate = false;
 };
 
-Command command_of(const Launch& launch, const Scenario& s) {
-  const auto main = std::ranges::find_if(launch.files, [](const LaunchFile& file) {
+auto file_with_command(const Launch& launch) {
+  return std::ranges::find_if(launch.files, [](const LaunchFile& file) {
     return file.use.find("torchrun ") != std::string::npos ||
            file.use.find("accelerate launch ") != std::string::npos;
   });
+}
+
+Command command_of(const Launch& launch, const Scenario& s) {
+  const auto main = file_with_command(launch);
   expects(main != launch.files.end(), "a launch with a command");
   Command out;
   std::string_view rest = main->use;
@@ -62,7 +67,14 @@ std::string started(const Command& command, const Scenario& s, bool slurm) {
       s.nodes, s.gpus / s.nodes, rank, command.program);
 }
 
-std::string slurm_script(const Command& command, const Scenario& s) {
+/// A line of Slurm's below a remark; without a value it stays a comment, for the user to fill in.
+std::string sbatch_line(std::string_view name, std::string_view value, std::string_view remark) {
+  const std::string because = remark.empty() ? "" : fmt::format("# {}\n", remark);
+  return fmt::format("{}{}SBATCH --{}={}\n", because, value.empty() ? "##" : "#", name, value);
+}
+
+std::string slurm_script(const Command& command, const Scenario& s, const JobRequest& job) {
+  const bool says_time = !job.time.empty();
   return fmt::format(
       "#!/bin/bash\n"
       "#SBATCH --job-name=stepcast-plan\n"
@@ -70,13 +82,20 @@ std::string slurm_script(const Command& command, const Scenario& s) {
       "#SBATCH --ntasks-per-node=1\n"
       "#SBATCH --gpus-per-node={}\n"
       "#SBATCH --exclusive\n"
+      "{}{}{}"
       "# sbatch job.sbatch [your own arguments: data, learning rate, checkpoints]\n"
       "set -euo pipefail\n"
       "export MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
       "export MASTER_PORT=${{MASTER_PORT:-29500}}\n"
       "{}{}"
       "srun --kill-on-bad-exit=1 bash -c '{} \"$@\"' job \"$@\"\n",
-      s.nodes, s.gpus / s.nodes, command.environment, environment_of(s), started(command, s, true));
+      s.nodes, s.gpus / s.nodes,
+      sbatch_line("time", job.time,
+                  says_time ? job.time_source : "--job-time says it: a plan does not"),
+      sbatch_line("partition", job.partition,
+                  job.partition.empty() ? "--job-partition says it" : ""),
+      job.account.empty() ? "" : sbatch_line("account", job.account, ""), command.environment,
+      environment_of(s), started(command, s, true));
 }
 
 std::string torchrun_script(const Command& command, const Scenario& s) {
@@ -94,9 +113,19 @@ std::string torchrun_script(const Command& command, const Scenario& s) {
 
 }  // namespace
 
-LaunchFile job_script(const Launch& launch, const Scenario& s, std::string_view kind) {
+bool has_command(const Launch& launch) { return file_with_command(launch) != launch.files.end(); }
+
+std::string slurm_time(double seconds) {
+  const auto minutes = static_cast<std::int64_t>(std::ceil(seconds / 60));
+  constexpr std::int64_t day = 24 * 60;
+  const std::string clock = fmt::format("{:02}:{:02}:00", minutes % day / 60, minutes % 60);
+  return minutes < day ? clock : fmt::format("{}-{}", minutes / day, clock);
+}
+
+LaunchFile job_script(const Launch& launch, const Scenario& s, const JobRequest& job) {
   const Command command = command_of(launch, s);
-  if (kind == "slurm") return {"job.sbatch", slurm_script(command, s), "sbatch job.sbatch"};
+  if (job.kind == "slurm")
+    return {"job.sbatch", slurm_script(command, s, job), "sbatch job.sbatch"};
   return {"run.sh", torchrun_script(command, s), "bash run.sh, on every node"};
 }
 

@@ -2,6 +2,7 @@
 // but the scenario's.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "sim/launch/launch.hpp"
@@ -11,8 +12,21 @@ namespace stepcast::sim {
 /// Kinds of --job.
 inline constexpr const char* job_kinds = "slurm|torchrun";
 
-/// "job.sbatch" or "run.sh"; `launch` has files. Arguments of whoever starts it (data, learning
-/// rate, checkpoints) go behind those of the launch.
-LaunchFile job_script(const Launch& launch, const Scenario& scenario, std::string_view kind);
+struct JobRequest {
+  std::string kind;                    // of job_kinds
+  std::string time{};                  // as Slurm has it, "4:00:00"; empty: nobody says
+  std::string time_source{};           // where it is from, for whoever reads the script
+  std::string partition{}, account{};  // empty: the cluster's own
+};
+
+/// "job.sbatch" or "run.sh"; `launch` has files, one with a command. Arguments of whoever starts it
+/// (data, learning rate, checkpoints) go behind those of the launch.
+LaunchFile job_script(const Launch& launch, const Scenario& scenario, const JobRequest& job);
+
+/// Whether a file of it says the command that starts it.
+bool has_command(const Launch& launch);
+
+/// "1-04:30:00": so many seconds, up to the next minute, as Slurm has it.
+std::string slurm_time(double seconds);
 
 }  // namespace stepcast::sim
