@@ -6,6 +6,7 @@
 
 #include "engine/check.hpp"
 #include "sim/command/commands.hpp"
+#include "sim/command/scenario_input.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/command/tell_launch.hpp"
 #include "sim/files/printable.hpp"
@@ -53,13 +54,14 @@ constexpr Target targets[] = {
     {"trl", "trl", "hf-trainer"},
 };
 
-/// Another framework runs it: what [software] said of the first one holds no longer.
-void change_framework(TomlValue& document, const Target& target) {
+/// Another framework runs it: what [software] said of the first one holds no longer. Whether it is
+/// the same framework.
+bool change_framework(TomlValue& document, const Target& target) {
   const TomlValue* said = find_path(document, "software.framework");
   const std::string from = said != nullptr && said->text() != nullptr ? *said->text() : "";
   const bool same = from == target.framework ||
                     (!from.empty() && target.others.find(from) != std::string_view::npos);
-  if (same) return;
+  if (same) return true;
   if (const TomlValue* software = document.find("software"); software != nullptr)
     for (const TomlEntry& entry : *software->table())
       if (entry.key != "framework" && entry.key != "version")
@@ -67,6 +69,7 @@ void change_framework(TomlValue& document, const Target& target) {
                                  from, target.framework));
   document.erase("software");
   set_path(document, "software.framework", toml_text(std::string(target.framework), "--to"));
+  return false;
 }
 
 int convert(const Arguments& arguments, const Catalogue& catalogue) {
@@ -81,9 +84,10 @@ int convert(const Arguments& arguments, const Catalogue& catalogue) {
     const Scenario scenario = launched(std::move(document), catalogue);
     return tell_launch(own_words_of(scenario, to), scenario, arguments, catalogue);
   }
-  change_framework(document, *std::ranges::find(targets, to, &Target::word));
+  const bool same = change_framework(document, *std::ranges::find(targets, to, &Target::word));
   const Scenario scenario = launched(std::move(document), catalogue);
-  return tell_launch(launch_of(scenario), scenario, arguments, catalogue);
+  return tell_launch(same ? launch_in_kind(scenario, arguments, catalogue) : launch_of(scenario),
+                     scenario, arguments, catalogue);
 }
 
 }  // namespace

@@ -22,6 +22,22 @@ bool is_scenario(const TomlValue& document) {
   return false;
 }
 
+/// Beside a file of Megatron-LM's arguments, and before it in its command.
+void add_own_arguments(Launch& launch, const LaunchInput& input) {
+  const std::vector<std::string>& own = input.own_arguments;
+  constexpr std::string_view plan = "$(cat megatron.args)";
+  if (own.empty() || launch.files.empty()) return;
+  std::string& use = launch.files[0].use;
+  const std::size_t at = use.find(plan);
+  if (at == std::string::npos) return;
+  use.insert(at, "$(cat own.args) ");
+  launch.files.push_back({"own.args", fmt::format("{}\n", fmt::join(own, "\n")),
+                          "what your files say beside the plan"});
+  if (!input.open_arguments.empty())
+    launch.notes.push_back(fmt::format("own.args lacks what only your shell knows: {}.",
+                                       fmt::join(input.open_arguments, ", ")));
+}
+
 }  // namespace
 
 ScenarioInput read_scenario_input(std::span<const std::string> paths, const Catalogue& catalogue) {
@@ -83,8 +99,9 @@ Launch launch_in_kind(const Scenario& scenario, const Arguments& arguments,
   std::error_code error;  // of shards that are merged the folder alone is named
   if (files.empty() || std::filesystem::is_directory(files[0], error)) return launch_of(scenario);
   const ScenarioInput input = read_scenario_input(files, catalogue);
-  if (!input.launch || input.launch->stack.empty() || arguments.has("framework"))
-    return launch_of(scenario);
+  Launch out = launch_of(scenario);
+  if (!input.launch || arguments.has("framework")) return out;
+  if (input.launch->stack.empty()) return add_own_arguments(out, *input.launch), out;
   return own_words_of(scenario, input.launch->stack);
 }
 

@@ -60,6 +60,10 @@ constexpr std::string_view lists[] = {"recompute_modules",
                                       "target_modules",
                                       "window_size",
                                       "rampup_batch_size",
+                                      "data_path",
+                                      "train_data_path",
+                                      "valid_data_path",
+                                      "test_data_path",
                                       "step_batch_size_schedule",
                                       "fsdp"};
 

@@ -47,7 +47,9 @@ void JsonFacts::deepspeed() {
         {static_cast<double>(*micro * integer("gradient_accumulation_steps").value_or(1)), ""},
         source_);
   if (word("train_micro_batch_size_per_gpu") == "auto" || word("train_batch_size") == "auto")
-    note("\"auto\" is the trainer's to say: its file beside this one, or --local-batch.");
+    note(
+        "\"auto\" is the trainer's to say: its file beside this one, or --micro-batch and "
+        "--local-batch.");
   offload();
   if (const std::string* name = find("optimizer.type")) optimizer_called(*name);
   if (const auto stage = integer("zero_optimization.stage"))

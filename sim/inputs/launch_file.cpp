@@ -262,6 +262,31 @@ void leave_out(Settings& settings, const Settings& earlier) {
   }
 }
 
+/// Arguments that are the user's own whatever the plan: data, learning rate, the tokenizer that a
+/// vocabulary was read from. Those of torchrun and variables of the environment are none.
+void own_arguments(const Settings& settings, WordTables tables, LaunchInput& input) {
+  constexpr std::string_view launchers[] = {"node_rank", "master_", "rdzv", "local_ranks_filter",
+                                            "log_dir",   "tee",     "role", "max_restarts"};
+  for (const auto& [name, value] : settings.all()) {
+    const LaunchWord* word = find_word(tables, name);
+    const bool vocabulary =
+        word != nullptr && word->key == "model.vocab" && !name.ends_with("vocab_size");
+    const bool in_a_plan =
+        word != nullptr && word->use != Use::ignored && word->use != Use::unsaid && !vocabulary;
+    const bool launcher =
+        std::ranges::any_of(launchers, [&](std::string_view one) { return name.starts_with(one); });
+    const bool variable = std::ranges::any_of(name, [](char c) { return c >= 'A' && c <= 'Z'; });
+    const bool open = value.find_first_of("$`\"'") != std::string::npos;
+    if (in_a_plan || launcher || variable || value.empty() || value == "False" ||
+        name.starts_with('@'))
+      continue;
+    std::string argument = "--" + name;
+    std::ranges::replace(argument, '_', '-');
+    (open ? input.open_arguments : input.own_arguments)
+        .push_back(value == "True" ? argument : argument + " " + value);
+  }
+}
+
 std::string listed(const std::vector<std::string>& all) {
   return fmt::format("{}", fmt::join(all, ", "));
 }
@@ -288,6 +313,7 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
   out.format = format->name;
   out.stack = format->stack;
   format->add(out.facts, all, catalogue, names);
+  if (all.has("@arguments")) own_arguments(all, format->tables(), out);
   all.erase("@program");
   all.erase("@arguments");
   out.understanding = understanding_of(format->tables(), all);

@@ -18,6 +18,8 @@ struct LaunchInput {
   Facts facts;
   Understanding understanding;
   std::string stack{};  // of own_words.hpp: what is written goes over the user's own file
+  std::vector<std::string> own_arguments{};   // "--lr 3e-4": of a command line, in no plan
+  std::vector<std::string> open_arguments{};  // of them those whose value only a shell knows
 };
 
 struct NamedText {

@@ -39,11 +39,25 @@ std::vector<Scenario> search_bases(TomlValue document, const Catalogue& catalogu
   return out;
 }
 
+namespace {
+
+/// Whether its framework has words for the model and the rest, however data ranks share states.
+bool can_be_launched(Scenario s) {
+  using enum workloads::DataParallel;
+  for (const workloads::DataParallel data : {ddp, zero1, zero2, zero3}) {
+    s.plan.data = data;
+    if (launch_of(s).why_not.empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::function<std::string(const Scenario&)> refusal_by_launch(const SearchSpace& space) {
   std::vector<bool> has_form;
   for (std::size_t i = 0; i < space.bases().size(); ++i) {
     const auto first = space.first_plan(static_cast<std::uint8_t>(i));
-    has_form.push_back(first && launch_of(space.scenario_of(*first)).why_not.empty());
+    has_form.push_back(first && can_be_launched(space.scenario_of(*first)));
   }
   return [&space, has_form](const Scenario& s) {
     for (std::size_t i = 0; i < has_form.size(); ++i)

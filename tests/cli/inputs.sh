@@ -84,6 +84,16 @@ expect 0 '^step time ' run "$work/job/job.sbatch" --gpu h100
   "$(step_of "$files/qwen3_30b_megatron.sh" --gpu h100)" ] ||
   fail "the job that was written is another step than the script that was read"
 
+# What no plan has is the user's own, in a file of its own before the plan's.
+expect 0 '^# megatron.args: .* pretrain_gpt.py \$(cat own.args) \$(cat megatron.args)$' launch \
+  "$files/qwen3_30b_megatron.sh" --gpu h100
+for line in '--lr 1e-4' '--rotary-base 1000000' '--tokenizer-model Qwen/Qwen3-30B-A3B'; do
+  grep -q -- "^$line\$" "$work/job/own.args" || fail "own.args lacks: $line"
+done
+
+expect 0 'own.args lacks what only your shell knows: --data-path ' launch \
+  "$files/qwen3_30b_megatron.sh" --gpu h100
+
 # A job of each framework is read with the files that it names, which lie beside it.
 plan="--model llama3-8b --gpu h100 --nodes 2 --sequence 4096 --global-batch 64 --micro-batch 1"
 while read -r framework data kind; do
