@@ -22,20 +22,22 @@ bool is_scenario(const TomlValue& document) {
   return false;
 }
 
-/// Beside a file of Megatron-LM's arguments, and before it in its command.
-void add_own_arguments(Launch& launch, const LaunchInput& input) {
-  const std::vector<std::string>& own = input.own_arguments;
+/// What the files say beside a plan: before Megatron-LM's arguments in its command, in DeepSpeed's
+/// configuration.
+void add_own(Launch& launch, const LaunchInput& input) {
+  if (launch.files.empty()) return;
+  LaunchFile& first = launch.files[0];
+  if (first.name == "deepspeed.json" && !input.json.empty())
+    first.text = deepspeed_over(input.json, first.text);
   constexpr std::string_view plan = "$(cat megatron.args)";
-  if (own.empty() || launch.files.empty()) return;
-  std::string& use = launch.files[0].use;
-  const std::size_t at = use.find(plan);
-  if (at == std::string::npos) return;
-  use.insert(at, "$(cat own.args) ");
-  launch.files.push_back({"own.args", fmt::format("{}\n", fmt::join(own, "\n")),
-                          "what your files say beside the plan"});
+  const std::size_t at = first.use.find(plan);
+  if (at == std::string::npos || input.own_arguments.empty()) return;
+  first.use.insert(at, "$(cat own.args) ");
   if (!input.open_arguments.empty())
     launch.notes.push_back(fmt::format("own.args lacks what only your shell knows: {}.",
                                        fmt::join(input.open_arguments, ", ")));
+  launch.files.push_back({"own.args", fmt::format("{}\n", fmt::join(input.own_arguments, "\n")),
+                          "what your files say beside the plan"});
 }
 
 }  // namespace
@@ -101,7 +103,7 @@ Launch launch_in_kind(const Scenario& scenario, const Arguments& arguments,
   const ScenarioInput input = read_scenario_input(files, catalogue);
   Launch out = launch_of(scenario);
   if (!input.launch || arguments.has("framework")) return out;
-  if (input.launch->stack.empty()) return add_own_arguments(out, *input.launch), out;
+  if (input.launch->stack.empty()) return add_own(out, *input.launch), out;
   return own_words_of(scenario, input.launch->stack);
 }
 

@@ -32,8 +32,8 @@ ScenarioInput read_scenario_input(std::span<const std::string> paths, const Cata
 void complete_input(ScenarioInput& input, const Arguments& arguments, const Catalogue& catalogue);
 
 /// The plan in the format of the files that the user has, where that is a stack of own words; else
-/// in its framework's form. Of a script of Megatron-LM the arguments that no plan has stand in a
-/// file before it, own.args.
+/// in its framework's form, with what the files say beside a plan: arguments of Megatron-LM in
+/// own.args, keys of DeepSpeed's JSON in it.
 Launch launch_in_kind(const Scenario& scenario, const Arguments& arguments,
                       const Catalogue& catalogue);
 

@@ -111,7 +111,8 @@ std::string launch_text(const Launch& launch, bool written) {
     out += fmt::format("{:<11}{}\n", out.empty() ? "\nlaunch" : "", text);
   };
   for (const LaunchFile& file : launch.files)
-    line(file.use + (written ? "" : "  (--out DIR writes " + file.name + ")"));
+    line(written ? file.name + ": " + file.use
+                 : file.use + "  (--out DIR writes " + file.name + ")");
   if (!launch.why_not.empty()) line("not written: " + launch.why_not);
   for (const std::string& note : launch.notes) line("note: " + note);
   return out;

@@ -314,6 +314,7 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
   out.stack = format->stack;
   format->add(out.facts, all, catalogue, names);
   if (all.has("@arguments")) own_arguments(all, format->tables(), out);
+  if (files.size() == 1 && is_launch_json(files[0])) out.json = bare(files[0].text);
   all.erase("@program");
   all.erase("@arguments");
   out.understanding = understanding_of(format->tables(), all);

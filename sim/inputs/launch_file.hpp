@@ -20,6 +20,7 @@ struct LaunchInput {
   std::string stack{};  // of own_words.hpp: what is written goes over the user's own file
   std::vector<std::string> own_arguments{};   // "--lr 3e-4": of a command line, in no plan
   std::vector<std::string> open_arguments{};  // of them those whose value only a shell knows
+  std::string json{};                         // DeepSpeed's, where that alone was read
 };
 
 struct NamedText {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/launch/forms.hpp"
 #include "sim/launch/megatron_arguments.hpp"
 #include "sim/launch/other_words.hpp"
@@ -343,6 +344,22 @@ Launch own_words_of(const Scenario& s, std::string_view stack) {
   if (!megatron) text = with_own_deepspeed(s, text);
   text = swift_arguments(text);
   return out;
+}
+
+std::string deepspeed_over(std::string_view theirs, std::string_view plan) {
+  nlohmann::ordered_json out = parsed_ordered_json(theirs);
+  for (const LaunchWord& word : deepspeed_words()) {
+    if (word.use == Use::ignored || word.use == Use::unsaid) continue;
+    std::string path = "/" + std::string(word.name);
+    std::ranges::replace(path, '.', '/');
+    const nlohmann::ordered_json::json_pointer at(path), table = at.parent_pointer();
+    if (out.contains(at) && out[table].is_object()) out[table].erase(at.back());
+    // A device without its other words is none.
+    if (word.name.ends_with(".device") && out.contains(table))
+      out[table.parent_pointer()].erase(table.back());
+  }
+  out.merge_patch(parsed_ordered_json(plan));
+  return json_text(out, 2) + "\n";
 }
 
 }  // namespace stepcast::sim

@@ -15,4 +15,8 @@ inline constexpr std::string_view own_word_stacks[] = {"axolotl", "llama-factory
 /// one of those above.
 Launch own_words_of(const Scenario& scenario, std::string_view stack);
 
+/// A configuration of DeepSpeed with all that it says beside a plan, and the plan of another.
+/// Throws nothing: both were read.
+std::string deepspeed_over(std::string_view theirs, std::string_view plan);
+
 }  // namespace stepcast::sim

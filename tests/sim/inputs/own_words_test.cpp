@@ -9,6 +9,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/gzip.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/inputs/document.hpp"
 #include "sim/inputs/launch_file.hpp"
 #include "sim/scenario/file.hpp"
@@ -169,4 +170,19 @@ TEST_CASE("a plan that a stack has no words for is refused with the reason") {
       own_words_of(scenario_of({axolotl}, {{"plan.recompute", word("selective")}}), "axolotl")
           .why_not,
       Contains("gradient_checkpointing is of all layers or none"));
+}
+
+TEST_CASE("a DeepSpeed JSON keeps all that no plan has, and loses what the plan does not take") {
+  const std::string theirs =
+      R"({"train_batch_size": "auto", "optimizer": {"type": "AdamW", "params": {"lr": 1e-5}},
+          "zero_optimization": {"stage": 3, "sub_group_size": 1e9,
+                                "offload_optimizer": {"device": "cpu", "pin_memory": true}}})";
+  const std::string plan =
+      R"({"train_batch_size": 64, "zero_optimization": {"stage": 2, "overlap_comm": true}})";
+  const auto out = parsed_json(deepspeed_over(theirs, plan));
+  CHECK(out == parsed_json(
+                   R"({"train_batch_size": 64,
+                       "optimizer": {"type": "AdamW", "params": {"lr": 1e-5}},
+                       "zero_optimization": {"stage": 2, "sub_group_size": 1e9,
+                                             "overlap_comm": true}})"));
 }
