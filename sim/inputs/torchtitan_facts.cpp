@@ -14,8 +14,8 @@ namespace {
 /// The catalogue's name of a flavor that is called otherwise there.
 std::string entry_of(const std::string& module, const std::string& flavor,
                      const std::string& usual) {
-  if (usual == "llama4-17bx16e") return "llama4-scout";
-  if (usual == "llama4-17bx128e") return "llama4-maverick";
+  if (const TomlModel known = toml_model_of(module, flavor); !known.model.empty())
+    return std::string(known.model);
   for (const RegisteredModel& one : torchtitan_registry())
     if (one.module == module && one.flavor == flavor) return std::string(one.model);
   return usual;

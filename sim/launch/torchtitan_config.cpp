@@ -104,12 +104,18 @@ void set_key(TomlValue& out, const std::string& name, TomlValue value) {
   set_path(out, std::string(written_word(torchtitan_words(), name).name), std::move(value));
 }
 
+/// Of 2024 it has Llama 3 alone.
+TomlModel known_model(const Scenario& s) {
+  const TomlModel out = toml_model(s.model.name);
+  return of_2024(s) && out.module != "llama3" ? TomlModel{} : out;
+}
+
 /// "llama3-70b" is flavor 70B of model llama3.
 void set_model(const Scenario& s, TomlValue& out) {
   const std::string& name = s.model.name;
-  if (const RegisteredModel* known = registered_model(name); known != nullptr && !of_2024(s)) {
-    set_key(out, "model.name", word(std::string(known->module)));
-    return set_key(out, "model.flavor", word(std::string(known->flavor)));
+  if (const TomlModel known = known_model(s); !known.model.empty()) {
+    set_key(out, "model.name", word(std::string(known.module)));
+    return set_key(out, "model.flavor", word(std::string(known.flavor)));
   }
   const std::size_t dash = name.find('-');
   std::string flavor = dash == std::string::npos ? name : name.substr(dash + 1);
@@ -263,7 +269,7 @@ std::vector<std::string> torchtitan_notes(const Scenario& s) {
     out.emplace_back(
         "torchtitan's tensor ranks always cut the sequence: sequence_parallel = true.");
   if (s.precision.gradient_reduce != Dtype::fp32) out.push_back(other_reduction(s, Dtype::fp32));
-  if (!s.model.name.starts_with("llama") && (of_2024(s) || !registered_model(s.model.name)))
+  if (known_model(s).model.empty())
     out.push_back(s.model.name + " must be made known to torchtitan (train_spec) first.");
   if (stated_routing(s)) out.push_back(routing_note());
   for (std::string& note : common_notes(s, {"software.fusion"})) out.push_back(std::move(note));

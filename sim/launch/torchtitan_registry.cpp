@@ -30,6 +30,16 @@ constexpr RegisteredModel registry[] = {
     {"Kimi-K2.5", "kimi_k2_5", "kimi_k2_7", "Kimi-K2.5", 16384, 4096, 1, 8, true},
 };
 
+/// Gone since.
+constexpr TomlModel in_toml_alone[] = {{"llama4-scout", "llama4", "17bx16e"},
+                                       {"llama4-maverick", "llama4", "17bx128e"}};
+
+/// Came since.
+bool has_toml(const RegisteredModel& one) {
+  const bool small = one.module == "llama3" && (one.flavor == "1B" || one.flavor == "3B");
+  return one.module != "kimi_k2_7" && !small;
+}
+
 }  // namespace
 
 std::span<const RegisteredModel> torchtitan_registry() { return registry; }
@@ -45,6 +55,26 @@ const RegisteredModel* registered_function(std::string_view function) {
   for (const RegisteredModel& one : registry)
     if (one.own && one.function == function) return &one;
   return nullptr;
+}
+
+TomlModel toml_model(std::string_view model) {
+  for (const TomlModel& one : in_toml_alone)
+    if (one.model == model) return one;
+  const RegisteredModel* since = registered_model(model);
+  return since != nullptr && has_toml(*since)
+             ? TomlModel{since->model, since->module, since->flavor}
+             : TomlModel{};
+}
+
+TomlModel toml_model_of(std::string_view module, std::string_view flavor) {
+  constexpr std::string_view irope = "_irope";
+  if (flavor.ends_with(irope)) flavor.remove_suffix(irope.size());
+  for (const TomlModel& one : in_toml_alone)
+    if (one.module == module && one.flavor == flavor) return one;
+  for (const RegisteredModel& one : registry)
+    if (one.module == module && one.flavor == flavor && has_toml(one))
+      return {one.model, one.module, one.flavor};
+  return {};
 }
 
 }  // namespace stepcast::sim

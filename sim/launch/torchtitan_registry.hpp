@@ -19,6 +19,17 @@ struct RegisteredModel {
 };
 
 std::span<const RegisteredModel> torchtitan_registry();
+
+/// A model of its TOML, model.name and model.flavor: at its tags v0.2.0 to v0.2.2, of which gpt_oss
+/// is in the last alone. models/*/__init__.py.
+struct TomlModel {
+  std::string_view model;  // ours; empty: it has none like it
+  std::string_view module, flavor;
+};
+TomlModel toml_model(std::string_view model);
+/// Of a module and a flavor, one with "_irope" behind it too.
+TomlModel toml_model_of(std::string_view module, std::string_view flavor);
+
 /// Null where torchtitan has none of that name.
 const RegisteredModel* registered_model(std::string_view model);
 /// Null where no registry has such a function.

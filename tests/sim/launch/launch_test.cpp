@@ -247,11 +247,12 @@ TEST_CASE("what a form does not say is named") {
                                         "data = \"zero2\"\nprefetch = 3\ntensor = 2\n"
                                         "sequence_parallel = false\nreduce = \"last\"\n"
                                         "[nccl]\nNCCL_ALGO = \"Ring\"\n"));
-  REQUIRE(launch.notes.size() == 4);
+  REQUIRE(launch.notes.size() == 5);
   CHECK_THAT(launch.notes[0], Contains("sequence_parallel = true"));
-  CHECK_THAT(launch.notes[1], StartsWith("plan.reduce = \"last\" is not said"));
-  CHECK_THAT(launch.notes[2], StartsWith("plan.prefetch = 3 is not said"));
-  CHECK_THAT(launch.notes[3], Contains("NCCL_ALGO=Ring"));
+  CHECK_THAT(launch.notes[1], StartsWith("llama2-70b must be made known to torchtitan"));
+  CHECK_THAT(launch.notes[2], StartsWith("plan.reduce = \"last\" is not said"));
+  CHECK_THAT(launch.notes[3], StartsWith("plan.prefetch = 3 is not said"));
+  CHECK_THAT(launch.notes[4], Contains("NCCL_ALGO=Ring"));
 }
 
 TEST_CASE("a key of the software that the user changed is said or named") {
@@ -468,6 +469,28 @@ TEST_CASE("Megatron-Bridge is given its own recipe, or one that is written for t
     CHECK_THAT(olmo.files[1].text, Contains(line));
   CHECK_THAT(of("Olmo-3-1025-7B", "26.06", "tensor = 2\n").why_not, Contains("tensor = 1"));
   CHECK_THAT(of("mixtral-8x7b", "26.06").files.at(1).text, Contains("moe_router_topk=2,"));
+}
+
+TEST_CASE("torchtitan's TOML names models and flavors as its release has them") {
+  const auto of = [](const std::string& model, const std::string& version) {
+    return launch_of(scenario("[model]\nname = \"" + model +
+                              "\"\nsequence = 4096\n[cluster]\nnode = \"dgx-h100\"\nnodes = 64\n"
+                              "[plan]\ndata = \"zero3\"\n[batch]\nglobal = 512\n[software]\n"
+                              "framework = \"torchtitan\"\nversion = \"" +
+                              version + "\"\n"));
+  };
+  const auto unknown = [](const Launch& launch) {
+    return std::ranges::any_of(launch.notes, [](const std::string& note) {
+      return note.find("must be made known") != std::string::npos;
+    });
+  };
+  const Launch scout = of("llama4-scout", "2025");
+  CHECK(missing(scout.files.at(0), {"name = \"llama4\"", "flavor = \"17bx16e\""}) == None{});
+  CHECK(!unknown(scout));
+  CHECK(!unknown(of("llama3-70b", "2024")));
+  for (const char* model : {"kimi-k2", "llama2-70b", "llama3.2-3b"})
+    CHECK(unknown(of(model, "2025")));
+  CHECK(unknown(of("qwen3-8b", "2024")));
 }
 
 TEST_CASE("a job is the whole script around a launch") {
