@@ -106,7 +106,8 @@ std::string name_for(WordTables tables, std::string_view about, const Scenario& 
   }
   for (const LaunchWords& words : tables)
     for (const LaunchWord& word : words)
-      if (word.use == Use::read && word.key == about) return std::string(word.name);
+      if (word.use == Use::read && word.key == about && word.until == 0)
+        return std::string(word.name);
   return "";
 }
 

@@ -218,7 +218,7 @@ constexpr LaunchWord llama_factory_rows[] = {
     {"rope_scaling", ignored},
     {"upcast_layernorm", ignored},
     {"mixed_precision", ignored},
-    {"sequence_parallel_size", read, "ulysses"},
+    {"sequence_parallel_size", read, "ulysses", {}, 0, 1},  // of a fork: no release has it
     {"tensor_model_parallel_size", read, "tensor"},
     {"pipeline_model_parallel_size", read, "pipeline"},
     {"context_parallel_size", read, "context"},
