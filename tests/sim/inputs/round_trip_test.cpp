@@ -60,12 +60,8 @@ std::vector<Framework> frameworks() {
     if (name == "megatron-core" && (version == "0.13" || version == "0.14"))
       out.push_back({name, version, {"zero1", "zero2", "zero3"}, "use_megatron_fsdp = true"});
   }
-  for (const auto& [release, base] : {std::pair{"0.8", "0.7"},
-                                      {"0.9", "0.7"},
-                                      {"0.11", "0.10"},
-                                      {"0.15", "0.14"},
-                                      {"0.17", "0.16"},
-                                      {"0.19", "0.18"}})
+  for (const auto& [release, base] :
+       {std::pair{"0.8", "0.7"}, {"0.9", "0.7"}, {"0.11", "0.10"}, {"0.19", "0.18"}})
     out.push_back({"megatron-core", base, {"ddp", "zero1"}, "", release});
   return out;
 }
