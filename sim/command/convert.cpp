@@ -18,8 +18,7 @@ namespace {
 
 constexpr Option own_convert_options[] = {
     {"to",
-     "toml|megatron|bridge|torchtitan|deepspeed|megatron-deepspeed|trl|fsdp1|fsdp2|axolotl|"
-     "llama-factory|swift|verl",
+     "toml|megatron|bridge|torchtitan|deepspeed|trl|fsdp1|fsdp2|axolotl|llama-factory|swift|verl",
      "", "what is written: a scenario, the files of that framework, or words to lay over your own"},
     job_option,
     job_time_option,
@@ -49,8 +48,7 @@ struct Target {
   std::string_view others;  // frameworks whose file it is as well
 };
 constexpr Target targets[] = {
-    {"megatron", "megatron-core", "megatron-lm"},
-    {"megatron-deepspeed", "megatron-deepspeed", ""},
+    {"megatron", "megatron-core", "megatron-lm megatron-deepspeed"},
     {"fsdp1", "pytorch-fsdp1", "pytorch-fsdp1-compiled"},
     {"fsdp2", "pytorch-fsdp2", ""},
     {"bridge", "nemo", ""},

@@ -69,8 +69,6 @@ expect 0 '^fsdp_config:$' convert "$files/torchtitan_registry.py" --to trl --gpu
 expect 0 '^tensor = 8$' convert "$files/torchtitan_llama3_70b.toml" --to toml --gpu h100 --nodes 8
 expect 0 '"reshard_after_forward": true' convert "$files/torchtitan_llama3_70b.toml" --to fsdp2 \
   --gpu h100 --nodes 8
-expect 0 "^# deepspeed.json: read by megatron.args" convert "$files/neox_1b.yaml" \
-  --to megatron-deepspeed --gpu h100
 expect 3 'the configuration of DeepSpeed has no tensor, context or pipeline degree' \
   convert "$files/torchtitan_llama3_70b.toml" --to deepspeed --gpu h100 --nodes 8
 expect 0 '^micro_batch_size: 2$' convert "$files/axolotl_lora.yaml" --to axolotl --gpu h100 \
