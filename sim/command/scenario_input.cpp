@@ -22,6 +22,19 @@ bool is_scenario(const TomlValue& document) {
   return false;
 }
 
+/// A line of YAML that the plan's do not have, or the model's, which the plan has by our name.
+void add_line(Launch& launch, const std::string& line) {
+  std::string& text = launch.files[0].text;
+  const std::string name = line.substr(0, line.find(':') + 1);
+  const std::size_t at = ("\n" + text).find("\n" + name);
+  if (at == std::string::npos) {
+    text += line + "\n";
+  } else if (name == "model_name_or_path:") {
+    text.replace(at, text.find('\n', at) - at, line);
+    std::erase_if(launch.notes, [&](const std::string& note) { return note.starts_with(name); });
+  }
+}
+
 /// What the files say beside a plan: before Megatron-LM's arguments in its command, in DeepSpeed's
 /// configuration.
 void add_own(Launch& launch, const LaunchInput& input) {
@@ -29,6 +42,8 @@ void add_own(Launch& launch, const LaunchInput& input) {
   LaunchFile& first = launch.files[0];
   if (first.name == "deepspeed.json" && !input.json.empty())
     first.text = deepspeed_over(input.json, first.text);
+  if (first.name == "trl.yaml")
+    for (const std::string& line : input.own_lines) add_line(launch, line);
   constexpr std::string_view plan = "$(cat megatron.args)";
   const std::size_t at = first.use.find(plan);
   if (at == std::string::npos || input.own_arguments.empty()) return;

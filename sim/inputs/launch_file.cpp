@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "engine/check.hpp"
+#include "sim/files/json_text.hpp"
 #include "sim/inputs/formats.hpp"
 #include "sim/inputs/launch_arguments.hpp"
 #include "sim/inputs/named_files.hpp"
 #include "sim/inputs/shell_text.hpp"
 #include "sim/inputs/text_pieces.hpp"
 #include "sim/inputs/yaml_settings.hpp"
+#include "sim/launch/trainer_words.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -287,6 +289,23 @@ void own_arguments(const Settings& settings, WordTables tables, LaunchInput& inp
   }
 }
 
+/// As own_arguments, of what transformers and TRL read; the model by their own name.
+void own_lines(const Settings& settings, LaunchInput& input) {
+  const LaunchWords others[] = {accelerate_words(), deepspeed_words()}, own[] = {trainer_words()};
+  for (const auto& [name, value] : settings.all()) {
+    const LaunchWord* word = find_word(own, name);
+    const bool in_a_plan = word != nullptr && word->use != Use::ignored &&
+                           word->use != Use::unsaid && name != "model_name_or_path";
+    const bool theirs = word != nullptr || find_word(others, name) == nullptr;
+    const bool variable = std::ranges::any_of(name, [](char c) { return c >= 'A' && c <= 'Z'; });
+    if (in_a_plan || !theirs || variable || name.find_first_of(".@") != std::string::npos ||
+        value.find('$') != std::string::npos)
+      continue;
+    const bool plain = value.find_first_of(":#'\"{}&*!|>%`\n") == std::string::npos;
+    input.own_lines.push_back(name + ": " + (plain ? value : json_text(nlohmann::json(value))));
+  }
+}
+
 std::string listed(const std::vector<std::string>& all) {
   return fmt::format("{}", fmt::join(all, ", "));
 }
@@ -317,6 +336,7 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
   if (files.size() == 1 && is_launch_json(files[0])) out.json = bare(files[0].text);
   all.erase("@program");
   all.erase("@arguments");
+  if (format->words[0] == trainer_words) own_lines(all, out);
   out.understanding = understanding_of(format->tables(), all);
   return out;
 }

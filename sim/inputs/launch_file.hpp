@@ -21,6 +21,7 @@ struct LaunchInput {
   std::vector<std::string> own_arguments{};   // "--lr 3e-4": of a command line, in no plan
   std::vector<std::string> open_arguments{};  // of them those whose value only a shell knows
   std::string json{};                         // DeepSpeed's, where that alone was read
+  std::vector<std::string> own_lines{};       // "dataset_name: mine", of TRL's YAML, in no plan
 };
 
 struct NamedText {

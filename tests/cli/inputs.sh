@@ -96,6 +96,10 @@ done
 expect 0 'own.args lacks what only your shell knows: --data-path ' launch \
   "$files/qwen3_30b_megatron.sh" --gpu h100
 
+for line in 'learning_rate: 2.0e-5' 'dataset_name: my/chats' 'model_name_or_path: Qwen/Qwen3-8B'; do
+  expect 0 "^$line\$" launch "$files/trl_sft.yaml" "$files/fsdp2.yaml" --gpu h100
+done
+
 # A job of each framework is read with the files that it names, which lie beside it.
 plan="--model llama3-8b --gpu h100 --nodes 2 --sequence 4096 --global-batch 64 --micro-batch 1"
 while read -r framework data kind; do
