@@ -13,6 +13,7 @@
 #include "sim/inputs/text_pieces.hpp"
 #include "sim/inputs/yaml_settings.hpp"
 #include "sim/launch/trainer_words.hpp"
+#include "sim/network/nccl/variables.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -106,6 +107,11 @@ Settings without_dashes(const Settings& said) {
   return out;
 }
 
+bool is_read_from_environment(std::string_view name) {
+  return name.starts_with("NCCL_") || name == "PYTORCH_CUDA_ALLOC_CONF" ||
+         name == "PYTORCH_ALLOC_CONF";
+}
+
 class ScriptSettings {
  public:
   explicit ScriptSettings(const std::string& path) : path_(path) {}
@@ -129,6 +135,7 @@ class ScriptSettings {
     }
     notes.insert(notes.end(), shell.notes.begin(), shell.notes.end());
     if (depth == 0 && best.empty()) variables(shell);
+    if (depth == 0 && !best.empty()) environment(shell);
   }
 
   Settings best;
@@ -154,6 +161,13 @@ class ScriptSettings {
     add_named_files(found, path_);
     if (format_of(found) != nullptr && found.all().size() > best.all().size())
       best = std::move(found);
+  }
+
+  /// What NCCL and the allocator read.
+  void environment(const ShellText& shell) {
+    for (const auto& [name, values] : shell.variables)
+      if (values.size() == 1 && !values[0].empty() && is_read_from_environment(name))
+        best.set_usual(name, values[0]);
   }
 
   /// A script that only sets variables for another: the arguments in them.
@@ -289,6 +303,30 @@ void own_arguments(const Settings& settings, WordTables tables, LaunchInput& inp
   }
 }
 
+/// NCCL's variables that mean something here, and the allocator's segments; taken out of
+/// `settings`.
+void take_environment(Settings& settings, Facts& facts, const std::string& source) {
+  std::vector<std::string> taken;
+  for (const auto& [name, value] : settings.all()) {
+    if (!is_read_from_environment(name) || value.find('$') != std::string::npos) continue;
+    taken.push_back(name);
+    if (!name.starts_with("NCCL_")) {
+      if (says(value, "expandable_segments:True"))
+        facts.set("software.expandable_segments", {true, ""}, source);
+      continue;
+    }
+    try {
+      nccl_overrides({{name, value, source}});
+      facts.set("nccl." + name, toml_text(value, ""), source);
+    } catch (
+        const InputError& error) {  // nothing in the model, or nothing that NCCL is known to read
+      if (says(error.what(), "unknown variable"))
+        facts.notes.push_back(name + " is no variable of NCCL that is known here.");
+    }
+  }
+  for (const std::string& name : taken) settings.erase(name);
+}
+
 /// As own_arguments, of what transformers and TRL read; the model by their own name.
 void own_lines(const Settings& settings, LaunchInput& input) {
   const LaunchWords others[] = {accelerate_words(), deepspeed_words()}, own[] = {trainer_words()};
@@ -336,6 +374,7 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
   if (files.size() == 1 && is_launch_json(files[0])) out.json = bare(files[0].text);
   all.erase("@program");
   all.erase("@arguments");
+  take_environment(all, out.facts, names);
   if (format->words[0] == trainer_words) own_lines(all, out);
   out.understanding = understanding_of(format->tables(), all);
   return out;
