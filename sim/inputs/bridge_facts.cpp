@@ -53,7 +53,10 @@ class BridgeFacts : public Translator {
                                      {"plan.virtual_stages", known->virtual_stages},
                                      {"plan.context", known->context}})
       set(key, value);
-    if (known->expert > 1) set("plan.expert", known->expert);
+    if (known->expert > 1) {
+      set("plan.expert", known->expert);
+      set("plan.expert_tensor", std::int64_t{1});  // of all of them
+    }
     if (known->tensor > 1) set("plan.sequence_parallel", known->sequence_parallel);
     if (!known->recompute.empty()) set("plan.recompute", std::string(known->recompute));
     note("What the files do not say is as in " + pretrain_function(*known) +

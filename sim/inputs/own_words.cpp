@@ -149,7 +149,9 @@ Launch trainer_words_of(const Scenario& s, LaunchWords own, const std::string& f
                        (about == "recompute" && !name_for({&own, 1}, "recompute_off", s).empty());
     if (!said || other) continue;
     const WordTables known(tables, megatron ? 1 : 2);
-    const std::string name = name_for(known, about, s);
+    // Context ranks of its Trainer exchange heads, those of Megatron have another word.
+    const bool heads = swift && !megatron && about.empty();
+    const std::string name = name_for(known, heads ? "ulysses" : about, s);
     if (name.empty()) {
       const bool lost = !usual && std::ranges::find(silent, about) == std::end(silent);
       if (lost && out.why_not.empty())

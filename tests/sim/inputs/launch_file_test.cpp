@@ -342,6 +342,7 @@ TEST_CASE("a run of a recipe of Megatron-Bridge: what is laid over it, and what 
   CHECK(input.facts.integer("plan.tensor") == 4);
   CHECK(input.facts.integer("plan.pipeline") == 1);
   CHECK(input.facts.integer("plan.expert") == 8);
+  CHECK(input.facts.integer("plan.expert_tensor") == 1);
   CHECK(text_of(input.facts, "plan.recompute") == "\"full\"");
   CHECK(input.facts.ranks == 16);
   CHECK(says(input.facts.notes, "as in qwen3_30b_a3b_pretrain_config"));

@@ -172,6 +172,22 @@ TEST_CASE("a plan that a stack has no words for is refused with the reason") {
       Contains("gradient_checkpointing is of all layers or none"));
 }
 
+TEST_CASE("ms-swift's Trainer shards by DeepSpeed's stages and exchanges heads") {
+  const NamedText base{"sft.sh",
+                       "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen3-8B --tuner_type full "
+                       "--max_length 4096 --per_device_train_batch_size 1 --deepspeed zero3\n"};
+  const Scenario s = scenario_of(
+      {base},
+      {{"plan.data", word("zero2")}, {"plan.context", number(2)}, {"batch.global", number(64)}});
+  const Launch launch = own_words_of(s, "swift");
+  REQUIRE(launch.files.size() == 1);
+  for (const char* line : {"--sequence_parallel_size 2\n", "--deepspeed zero2\n"})
+    CHECK_THAT(launch.files[0].text, Contains(line));
+  CHECK_THAT(launch.files[0].text, !Contains("context_parallel_size"));
+  const Scenario read = scenario_of({{"swift.args", launch.files[0].text}, base}, {});
+  CHECK(read.plan == s.plan);
+}
+
 TEST_CASE("a DeepSpeed JSON keeps all that no plan has, and loses what the plan does not take") {
   const std::string theirs =
       R"({"train_batch_size": "auto", "optimizer": {"type": "AdamW", "params": {"lr": 1e-5}},
