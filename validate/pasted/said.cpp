@@ -108,7 +108,7 @@ class Prose {
  public:
   Prose(std::string_view text, const sim::Catalogue& catalogue) {
     for (const sim::GpuIdentity& one : catalogue.gpus().all()) add_chip(one.gpu.name);
-    for (const auto& chip : {"3090", "3080", "a10", "a10g", "a30", "l20", "t4", "p40", "a5000"})
+    for (const auto& chip : {"3080", "a10", "a10g", "a30", "t4", "p40", "a5000"})
       unknown_.insert(chip);
     std::size_t number = 0;
     for (std::size_t at = 0; at < text.size();) {

@@ -28,11 +28,14 @@ constexpr std::pair<const char*, const char*> group_keys[] = {
     {"CONTEXT_PARALLEL_GROUP", "plan.context"},
 };
 
+/// By the word of the chip: "H100" of "NVIDIA H100 80GB HBM3", "RTX 3090" of "GeForce RTX 3090".
 bool same_gpu(const std::string& measured, const std::string& catalogue) {
   std::string name(sim::without_maker(measured));
   std::ranges::replace(name, ' ', '-');
-  const std::string chip = name.substr(0, name.find('-'));
-  return sim::kinship(chip, catalogue) == sim::Kinship::same;
+  if (name.starts_with("GeForce-")) name.erase(0, name.find('-') + 1);
+  const std::size_t first = name.find('-');
+  const std::size_t end = name.starts_with("RTX-") ? name.find('-', first + 1) : first;
+  return sim::kinship(name.substr(0, end), catalogue) == sim::Kinship::same;
 }
 
 }  // namespace

@@ -73,7 +73,8 @@ TEST_CASE("GPUs and their number as prose has them") {
   check("four A40", "a40", 4);
   check("8 A100s, 40G each", "a100-sxm4-40gb", 8);
   check("CUDA_VISIBLE_DEVICES=0,1,2 python x.py", "", 3);
-  check("a 3090 has 24GB", "3090-24gb", 0);
+  check("a 3090 has 24GB", "rtx-3090", 0);
+  check("a 3080 has 10GB", "3080-10gb", 0);
   check("no card at all, 7 days", "", 0);
 }
 

@@ -67,6 +67,19 @@ TEST_CASE("Megatron-LM's arguments make the scenario, but for the GPU") {
   CHECK(contradictions(facts, s).empty());
 }
 
+TEST_CASE("a card is known by what CUDA calls it, a family's word in front or not") {
+  for (const auto& [name, node] : {std::pair{"NVIDIA GeForce RTX 4090", "rtx-4090-8"},
+                                   {"NVIDIA RTX PRO 6000 Blackwell Server", "rtx-pro-6000-8"},
+                                   {"NVIDIA RTX 6000 Ada Generation", "l40s-8"},
+                                   {"NVIDIA L20", "l20-8"}}) {
+    Facts facts = facts_of("torchtitan.log");
+    const sim::Scenario s = scenario_of(facts, given("cluster.node", node));
+    facts.gpu = name;
+    INFO(name);
+    CHECK(contradictions(facts, s).empty() == (s.node.gpu.name != "l40s"));
+  }
+}
+
 TEST_CASE("Megatron-LM of 2021 recomputes whole layers by a switch") {
   Facts facts;
   add_facts(facts, settings_of({{"num_layers", "40"}, {"checkpoint_activations", "True"}}),
