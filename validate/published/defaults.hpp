@@ -36,6 +36,8 @@ struct FrameworkDefaults {
   sim::TomlValue software;
   // What it does unasked beside that: keys of [plan] and of [precision].
   sim::TomlValue plan = sim::toml_table("defaults"), precision = sim::toml_table("defaults");
+  // Keys of [model] about adapters, for rows that have some.
+  sim::TomlValue adapters = sim::toml_table("defaults");
   std::string nccl;  // a version of scenarios/nccl
 
   // What the row's dp_mode means in this framework; `shards_in_node`: hsdp, shards inside a node
@@ -55,7 +57,6 @@ struct FrameworkDefaults {
       false;              // the row's graphs and overlap are those of a recipe after its release
   bool compiles = false;  // runs with a compiler and without, of which a row may say nothing
   bool dropout = false;   // of embedding, attention and residual branches, beside the model's
-  bool lora_dropout = false;        // of what adapters read, unasked
   bool expert_degree_open = false;  // it is its recipe's, and not stated
   bool removes_padding = false;     // of sentences shorter than the sequence (BERT)
   std::int64_t vocab_multiple = 1;  // the vocabulary is padded to this x tp

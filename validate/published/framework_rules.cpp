@@ -41,6 +41,7 @@ FrameworkValues read_values(TableReader& rule) {
   if (const TomlValue* software = rule.table("software")) values.software = *software;
   if (const TomlValue* plan = rule.table("plan")) values.plan = *plan;
   if (const TomlValue* precision = rule.table("precision")) values.precision = *precision;
+  if (const TomlValue* adapters = rule.table("adapters")) values.adapters = *adapters;
   values.packaging = choice_of(rule, "packaging", {"wheel", "container"});
   values.gradient_reduce =
       choice_of(rule, "gradient_reduce", words_of(sim::dtype_names, "compute"));
@@ -50,7 +51,6 @@ FrameworkValues read_values(TableReader& rule) {
   values.micro_batch = rule.integer("micro_batch");
   values.optimizer = choice_of(rule, "optimizer", {"adamw", "lamb", "sgd", "adafactor", "lion"});
   values.dropout = rule.flag("dropout");
-  values.lora_dropout = rule.flag("lora_dropout");
   values.removes_padding = rule.flag("removes_padding");
   values.interleaves = rule.flag("interleaves");
   values.later_recipe = rule.flag("later_recipe");
@@ -161,6 +161,7 @@ FrameworkDefaults defaults_of(const FrameworkValues& values, const PublishedRow&
   out.software = values.software;
   out.plan = values.plan;
   out.precision = values.precision;
+  out.adapters = values.adapters;
   out.gradient_reduce = gradient_dtype(values.gradient_reduce.value_or("compute"), row);
   out.sequence_parallel = values.sequence_parallel.value_or(false);
   out.recompute = recompute_of(values.recompute);
@@ -168,7 +169,6 @@ FrameworkDefaults defaults_of(const FrameworkValues& values, const PublishedRow&
   out.micro_batch = values.micro_batch;
   out.optimizer = values.optimizer.value_or("adamw");
   out.dropout = values.dropout.value_or(false);
-  out.lora_dropout = values.lora_dropout.value_or(false);
   out.removes_padding = values.removes_padding.value_or(false);
   out.interleaves = values.interleaves.value_or(false);
   out.later_recipe = values.later_recipe.value_or(false);
@@ -186,6 +186,7 @@ void FrameworkValues::overlay(const FrameworkValues& other) {
   take(software, other.software);
   take(plan, other.plan);
   take(precision, other.precision);
+  take(adapters, other.adapters);
   take(packaging, other.packaging);
   take(gradient_reduce, other.gradient_reduce);
   take(sequence_parallel, other.sequence_parallel);
@@ -194,7 +195,6 @@ void FrameworkValues::overlay(const FrameworkValues& other) {
   take(micro_batch, other.micro_batch);
   take(optimizer, other.optimizer);
   take(dropout, other.dropout);
-  take(lora_dropout, other.lora_dropout);
   take(removes_padding, other.removes_padding);
   take(interleaves, other.interleaves);
   take(later_recipe, other.later_recipe);

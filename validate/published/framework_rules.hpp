@@ -15,6 +15,7 @@ struct FrameworkValues {
   std::optional<std::string> refused;
   sim::TomlValue software = sim::toml_table("defaults");
   sim::TomlValue plan = sim::toml_table("defaults"), precision = sim::toml_table("defaults");
+  sim::TomlValue adapters = sim::toml_table("defaults");
   std::optional<std::string> packaging;
   std::optional<std::string> gradient_reduce;  // a dtype, or "compute"
   std::optional<bool> sequence_parallel;
@@ -22,7 +23,7 @@ struct FrameworkValues {
   std::optional<workloads::Schedule> schedule;
   std::optional<std::int64_t> micro_batch;
   std::optional<std::string> optimizer;
-  std::optional<bool> dropout, lora_dropout, removes_padding, interleaves, later_recipe, compiles;
+  std::optional<bool> dropout, removes_padding, interleaves, later_recipe, compiles;
   std::optional<std::int64_t> selective_every, vocab_multiple;
 
   void overlay(const FrameworkValues& other);

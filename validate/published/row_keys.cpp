@@ -86,17 +86,29 @@ void put_memory_plan(const PublishedRow& row, ScenarioTable& plan) {
   }
 }
 
-void put_adapters(const PublishedRow& row, const FrameworkDefaults& framework, TomlValue& model,
-                  const std::string& where) {
+std::vector<std::string> put_adapters(const PublishedRow& row, const FrameworkDefaults& framework,
+                                      TomlValue& model, const std::string& where) {
   const StatedAdapters adapters = stated_adapters(row);
-  if (adapters.rank == 0) return;
-  if (framework.lora_dropout) model.set("lora_dropout", {true, where});
-  model.set("lora_rank", {adapters.rank, where});
-  TomlValue::Array targets;
-  for (const std::string& target : adapters.targets)
-    targets.push_back(sim::toml_text(target, where));
-  model.set("lora_targets", {.data = std::move(targets), .where = where});
+  if (adapters.rank == 0) return {};
+  for (const sim::TomlEntry& usual : *framework.adapters.table()) model.set(usual.key, usual.value);
+  const auto open = [&](const char* key, bool stated) {
+    return !stated && framework.adapters.find(key) == nullptr;
+  };
+  std::vector<std::string> told;
+  if (open("lora_rank", adapters.states_rank))
+    told.emplace_back("the rank of adapters is not stated: 8 taken");
+  if (open("lora_targets", adapters.states_targets))
+    told.emplace_back("which products have adapters is not stated: all dense ones taken");
+  if (adapters.states_rank || model.find("lora_rank") == nullptr)
+    model.set("lora_rank", {adapters.rank, where});
+  if (adapters.states_targets || model.find("lora_targets") == nullptr) {
+    TomlValue::Array targets;
+    for (const std::string& target : adapters.targets)
+      targets.push_back(sim::toml_text(target, where));
+    model.set("lora_targets", {.data = std::move(targets), .where = where});
+  }
   if (adapters.four_bits) model.set("lora_base", sim::toml_text("nf4", where));
+  return told;
 }
 
 void put_software(const PublishedRow& row, const FrameworkDefaults& framework,
@@ -147,8 +159,6 @@ TomlValue routing_table(const PublishedRow& row, const std::string& where) {
 std::vector<std::string> told_of_words(const PublishedRow& row) {
   if (row.columns != ColumnSet::what_ran) return {};
   std::vector<std::string> told = told_of_flags(row);
-  if (const std::string adapters = stated_adapters(row).told; !adapters.empty())
-    told.push_back(adapters);
   if (const std::string packing = told_of_packing(row); !packing.empty()) told.push_back(packing);
   if (has_word(lower(row.loss_kernel), {"unfused"}))
     told.push_back("'" + row.loss_kernel + "' taken as the framework's kernels");

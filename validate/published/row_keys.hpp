@@ -15,9 +15,10 @@ void put_expert_plan(const PublishedRow& row, const FrameworkDefaults& framework
                      ScenarioTable& plan);
 /// Modules that are recomputed, what lies on the host.
 void put_memory_plan(const PublishedRow& row, ScenarioTable& plan);
-/// Of a row with adapters, into [model].
-void put_adapters(const PublishedRow& row, const FrameworkDefaults& framework,
-                  sim::TomlValue& model, const std::string& where);
+/// Of a row with adapters, into [model]: what it states, then what the framework does unasked.
+/// Returns what was taken for what neither says.
+std::vector<std::string> put_adapters(const PublishedRow& row, const FrameworkDefaults& framework,
+                                      sim::TomlValue& model, const std::string& where);
 /// Graphs, connections, the loss, how attention's ranks exchange keys and values.
 void put_software(const PublishedRow& row, const FrameworkDefaults& framework,
                   ScenarioTable& software);

@@ -270,7 +270,8 @@ void ScenarioMaker::make(const PublishedRow& row, const std::string& where,
   document.set("title", sim::toml_text(row.id + " " + row.model, where));
   model.table.set("sequence", {sequence_of(row, framework, out.assumed), where});
   if (framework.dropout) model.table.set("dropout", {true, where});
-  put_adapters(row, framework, model.table, where);
+  for (const std::string& sentence : put_adapters(row, framework, model.table, where))
+    out.assumed.push_back(sentence);
   document.set("model", model.table);
   document.set("cluster",
                cluster_table(row, cluster, framework.nccl, gpus_per_node, domain, where));

@@ -53,7 +53,7 @@ constexpr Word flag_words[] = {
     {"delayed wgrad", "delay_wgrad", nullptr},
     {"fused rmsnorm", "fused_norm", nullptr},
     {"without expandable segments", "the usual allocator", nullptr},
-    {"single-device full recipe", "nothing but one GPU", nullptr},
+    {"single-device full recipe", "the recipe's optimizer", nullptr},
     {"fsdp ", "the plan's degrees", nullptr},
     {"sft", "full sequences", nullptr},
     {"deterministic", "deterministic", nullptr},
@@ -139,15 +139,12 @@ StatedAdapters stated_adapters(const PublishedRow& row) {
   if (text.empty()) return out;
   const auto rank = sim::number_in<std::int64_t>(text);
   out.rank = rank.value_or(8);
-  if (!rank) out.told = "the rank of adapters is not stated: 8 taken";
-  const bool attention = has_word(flags, {"q,k,v,o adapters"});
+  out.states_rank = rank.has_value();
+  out.states_targets = has_word(flags, {"q,k,v,o adapters"});
   out.targets = {"q", "k", "v", "o"};
   // Experts' products have no adapters here.
-  if (!attention && !row.has_experts())
+  if (!out.states_targets && !row.has_experts())
     for (const char* word : {"gate", "up", "down"}) out.targets.emplace_back(word);
-  if (!attention)
-    out.told += std::string(out.told.empty() ? "" : "; ") +
-                "which products have adapters is not stated: all dense ones taken";
   out.four_bits = has_word(flags, {"4-bit base"});
   return out;
 }

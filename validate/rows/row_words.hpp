@@ -62,8 +62,8 @@ std::optional<double> stated_capacity(const PublishedRow& row);
 struct StatedAdapters {
   std::int64_t rank = 0;
   std::vector<std::string> targets{};
-  bool four_bits = false;  // frozen weights (QLoRA)
-  std::string told{};      // what is taken for what is not stated
+  bool four_bits = false;                            // frozen weights (QLoRA)
+  bool states_rank = false, states_targets = false;  // else what is usual
 };
 StatedAdapters stated_adapters(const PublishedRow& row);
 /// The MLP goes in tiles of as many tokens as the model is wide (DeepSpeed's TiledMLP).

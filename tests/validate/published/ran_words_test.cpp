@@ -77,7 +77,7 @@ TEST_CASE("a compiler is stated, or open") {
 
 TEST_CASE("adapters, other optimizers, unfilled sequences and flags without a key") {
   CHECK(stated_adapters(what_ran(&PublishedRow::lora_rank, "16")).rank == 16);
-  CHECK_FALSE(stated_adapters(what_ran(&PublishedRow::lora_rank, "recipe default")).told.empty());
+  CHECK_FALSE(stated_adapters(what_ran(&PublishedRow::lora_rank, "recipe default")).states_rank);
   CHECK(refusal(&PublishedRow::other_flags, "DoRA").empty());  // told instead
   CHECK(refusal(&PublishedRow::optimizer, "AdamW").empty());
   CHECK_FALSE(refusal(&PublishedRow::optimizer, "Sophia").empty());
@@ -88,6 +88,30 @@ TEST_CASE("adapters, other optimizers, unfilled sequences and flags without a ke
   const auto told = told_of_words(what_ran(&PublishedRow::other_flags, "SFT; a new flag"));
   REQUIRE(told.size() == 1);
   CHECK(told[0].find("a new flag") != std::string::npos);
+}
+
+TEST_CASE("adapters that a row leaves open are the framework's, what it states is not overruled") {
+  const auto strings = [](const std::vector<const char*>& words) {
+    stepcast::sim::TomlValue::Array out;
+    for (const char* word : words) out.push_back(stepcast::sim::toml_text(word, "rule"));
+    return stepcast::sim::TomlValue{.data = std::move(out), .where = "rule"};
+  };
+  FrameworkDefaults framework;
+  framework.adapters.set("lora_rank", {std::int64_t{16}, "rule"});
+  framework.adapters.set("lora_targets", strings({"q", "v"}));
+  const auto put = [&](const char* rank, const char* flags, const FrameworkDefaults& by) {
+    PublishedRow row = what_ran(&PublishedRow::lora_rank, rank);
+    row.other_flags = flags;
+    stepcast::sim::TomlValue model = stepcast::sim::toml_table("row");
+    const auto told = put_adapters(row, by, model, "row");
+    return std::vector<std::size_t>{
+        told.size(),
+        static_cast<std::size_t>(std::get<std::int64_t>(model.find("lora_rank")->data)),
+        model.find("lora_targets")->array()->size()};
+  };
+  CHECK(put("recipe default", "", framework) == std::vector<std::size_t>{0, 16, 2});
+  CHECK(put("64", "q,k,v,o adapters", framework) == std::vector<std::size_t>{0, 64, 4});
+  CHECK(put("recipe default", "", {}) == std::vector<std::size_t>{2, 8, 7});
 }
 
 TEST_CASE("forms of the optimizer are keys, and where it runs") {
