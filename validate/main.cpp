@@ -117,13 +117,12 @@ std::string coverage_text(const validate::Comparison& comparison) {
   table.column("left out", "", sim::TextTable::Align::left);
   for (const char* heading : {"rows", "median", "in the 80 % bar of the others"})
     table.column(heading);
-  constexpr std::size_t least_rows = 30;
   std::vector<double> medians;
   double covered = 0;
   for (const validate::CardCoverage& card : validate::coverage_of_cards(comparison, level)) {
     table.row({card.gpu, sim::grouped(static_cast<std::int64_t>(card.rows)),
                sim::percent(card.median), sim::percent(card.covered)});
-    if (card.rows < least_rows) continue;
+    if (card.rows < validate::rows_of_a_card) continue;
     medians.push_back(card.median);
     covered += card.covered;
   }
@@ -133,7 +132,7 @@ std::string coverage_text(const validate::Comparison& comparison) {
          fmt::format(
              "products of {} cards of {} rows or more: median card {}, covered {} in the "
              "mean\n",
-             cards, least_rows, sim::percent(median(std::move(medians))),
+             cards, validate::rows_of_a_card, sim::percent(median(std::move(medians))),
              sim::percent(covered / static_cast<double>(cards)));
 }
 

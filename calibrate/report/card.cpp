@@ -111,7 +111,8 @@ class Forecasts {
 
   std::optional<Known> of(const sim::GemmRow& row) const {
     const auto dtype = sim::dtype_named(row.dtype);
-    if (!dtype || row.groups > 0 || row.cache == "hot" || row.choice == "best_of_8") return {};
+    if (!dtype || row.groups > 0 || row.cache == "hot" || row.choice.starts_with("best_of_"))
+      return {};
     return par_of(gemms_.time_of({row.m, row.n, row.k, 1}, *dtype, {row.layout, row.accumulate}));
   }
 

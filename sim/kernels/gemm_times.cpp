@@ -59,9 +59,10 @@ constexpr double held_above = 0.30, held_below = 0.55;  // of the peak; the stat
 constexpr double held_from = 1e11;                      // FLOP
 
 bool serves(const GemmRow& row, workloads::Dtype dtype) {
-  // A step finds its weights cold, and a trainer takes the library's first proposal.
+  // A step finds its weights cold, and a trainer takes the library's first proposal. The best of a
+  // search over shapes tells nothing of the shapes beside it.
   const bool usable = row.data != "zeros" && row.source.confidence != "low" && row.cache != "hot" &&
-                      row.choice != "best_of_8" && row.groups == 0;
+                      !row.choice.starts_with("best_of_") && row.groups == 0;
   return usable && operand_type(row.dtype) == dtype;
 }
 
@@ -258,12 +259,16 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& ca
   std::nth_element(near.begin(), end_of_near - 1, near.end(), nearer);
   std::sort(near.begin(), end_of_near, nearer);
 
-  double weights = 0, sum = 0, published = 0;
-  const double last = std::sqrt(near[used - 1].squared);
+  // Few published rows say little of shapes that are not comparable: the trend is one row more, as
+  // far away as such shapes begin.
+  const bool few = used <= neighbours && std::none_of(near.begin(), end_of_near,
+                                                      [](const Near& n) { return n.point->own; });
+  const double last = std::max(std::sqrt(near[used - 1].squared), few ? comparable : 0.0);
   const double h = used > neighbours ? last : 2 * last;  // all rows count if they are few
+  const auto weight_at = [h](double d) { return h > d ? std::pow((h - d) / (h * d), 2) : 0.0; };
+  double weights = few ? weight_at(comparable) : 0.0, sum = 0, published = weights;
   for (std::size_t i = 0; i < used; ++i) {
-    const double d = std::sqrt(near[i].squared);
-    const double weight = h > d ? std::pow((h - d) / (h * d), 2) : 0.0;
+    const double weight = weight_at(std::sqrt(near[i].squared));
     weights += weight;
     sum += weight * near[i].point->deviation;
     if (!near[i].point->own) published += weight;

@@ -55,8 +55,8 @@ struct GemmRow {
   FlopsPerSecond rate{};
   RowSource source;
   bool accumulate = false;  // C += in fp32
-  std::string choice{};     // of the library's proposals: heuristic, best_of_8, "" not stated
-  std::string cache{};      // operands: cold, hot, "" not stated
+  std::string choice{};  // the library's first: heuristic; best_of_8, best_of_shapes; "" not stated
+  std::string cache{};   // operands: cold, hot, "" not stated
   Quality quality{};
   std::int64_t groups =
       0;                // of experts: so many products of this shape in one call; 0: one product

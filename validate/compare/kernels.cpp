@@ -138,6 +138,7 @@ class KernelPredictor {
     out.what = fmt::format("{} x {} x {} {}{}", row.m, row.n, row.k, row.dtype,
                            row.layout.empty() ? "" : " " + row.layout);
     if (row.data == "zeros") throw Unpredictable{"a product of zeros"};
+    if (row.choice == "best_of_shapes") throw Unpredictable{"the best of a search over shapes"};
     // Volta multiplies fp16 alone; elsewhere the two are one.
     const Dtype dtype = row.dtype.starts_with("fp16") ? Dtype::fp16 : dtype_of(row.dtype);
     if (row.groups > 0) return predict_grouped(row, gpu, dtype, out);
@@ -257,16 +258,16 @@ std::vector<CardCoverage> coverage_of_cards(const Comparison& comparison, double
   for (const ComparedRow& row : comparison.rows)
     if (row.scored() && row.kind.find("gemm") != row.kind.npos)
       errors.push_back({row.group.front(), "", -std::log1p(row.error()), {}});
-  std::set<std::string> cards;
-  for (const sim::Residual& error : errors) cards.insert(error.source);
+  std::map<std::string, std::size_t> cards;
+  for (const sim::Residual& error : errors) ++cards[error.source];
   std::vector<CardCoverage> out;
-  for (const std::string& card : cards) {
+  for (const auto& [card, rows] : cards) {
     sim::ResidualRefs others;
     std::vector<double> own;
     for (const sim::Residual& error : errors) {
       if (error.source == card)
         own.push_back(error.log_ratio);
-      else
+      else if (cards[error.source] >= rows_of_a_card)
         others.push_back(&error);
     }
     if (others.empty()) continue;
@@ -274,7 +275,7 @@ std::vector<CardCoverage> coverage_of_cards(const Comparison& comparison, double
     const auto covered =
         std::count_if(own.begin(), own.end(), [&](double error) { return bar.covers(error); });
     CardCoverage& one = out.emplace_back();
-    one = {card, own.size(), 0.0, static_cast<double>(covered) / static_cast<double>(own.size())};
+    one = {card, rows, 0.0, static_cast<double>(covered) / static_cast<double>(own.size())};
     for (double& error : own) error = std::abs(std::expm1(-error));
     one.median = median(std::move(own));
   }

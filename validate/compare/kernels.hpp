@@ -23,8 +23,11 @@ Comparison compare_kernels(const std::string& file, const std::vector<MeasuredRo
                            const sim::CalibrationTable& known, const sim::Catalogue& catalogue,
                            LeaveOut leave_out = LeaveOut::source);
 
+/// A card counts from so many products on.
+inline constexpr std::size_t rows_of_a_card = 30;
+
 /// Of one card how far its products are off (median |error|), and the share of them inside the bar
-/// of this level that the errors of all other cards make, each card weighing the same.
+/// of this level that the errors of all other cards make that count, each card weighing the same.
 struct CardCoverage {
   std::string gpu;
   std::size_t rows = 0;

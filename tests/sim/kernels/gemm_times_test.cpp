@@ -98,6 +98,28 @@ TEST_CASE("a sibling's rows are scaled by the peak and called extrapolated") {
   CHECK(tflops(times, {8192, 8192, 8192, 1}) == Approx(800 * 756.0 / 989).epsilon(0.01));
 }
 
+TEST_CASE("the best of a search over shapes tells nothing of the shapes beside it") {
+  GemmRow best = row(2048, 2048, 13312, 850);
+  best.choice = "best_of_shapes";
+  const GemmTimes times({row(4096, 4096, 4096, 700), best}, h100),
+      without({row(4096, 4096, 4096, 700)}, h100);
+  const GemmShape beside{2048, 2048, 8192, 1};
+  CHECK(times.time_of(beside, Dtype::bf16)->duration ==
+        without.time_of(beside, Dtype::bf16)->duration);
+}
+
+TEST_CASE("of one row the level holds nearby and fades where shapes are not comparable") {
+  const GemmTimes times({row(8192, 8192, 8192, 850)}, h100);
+  const auto above_trend = [&](const GemmShape& shape) {
+    return std::log(seconds(*times.trend_of(shape, Dtype::bf16)) /
+                    seconds(times.time_of(shape, Dtype::bf16)->duration));
+  };
+  const double there = above_trend({8192, 8192, 8192, 1});
+  CHECK(above_trend({8192, 8192, 7168, 1}) > 0.9 * there);
+  CHECK(above_trend({512, 4096, 2048, 1}) < 0.5 * there);
+  CHECK(above_trend({512, 4096, 2048, 1}) > 0);
+}
+
 TEST_CASE("where nothing is measured the datasheet's peak answers, and a missing one is told") {
   topology::GpuSpec volta{.name = "v100-sxm2-32gb",
                           .architecture = sim::architecture("volta"),
@@ -108,9 +130,10 @@ TEST_CASE("where nothing is measured the datasheet's peak answers, and a missing
   const GemmTimes times({}, volta);
   const GemmShape shape{4096, 4096, 4096, 1};
   CHECK(times.time_of(shape, Dtype::fp16)->provenance == Provenance::datasheet);
-  // No chip reaches its datasheet: three quarters of it, less what prologues and waves cost.
-  CHECK(tflops(times, shape, Dtype::fp16) < 0.75 * 125);
-  CHECK(tflops(times, shape, Dtype::fp16) > 0.65 * 125);
+  // No chip reaches its datasheet: a share of it, less what prologues and waves cost.
+  const double reach = volta.architecture.product_reach;
+  CHECK(tflops(times, shape, Dtype::fp16) < reach * 125);
+  CHECK(tflops(times, shape, Dtype::fp16) > 0.87 * reach * 125);
   // Volta's tensor cores know no bf16: fp32 units do it.
   CHECK(tflops(times, shape, Dtype::bf16) == Approx(15.7).epsilon(0.01));
   CHECK_FALSE(times.time_of(shape, Dtype::fp8));
@@ -229,7 +252,7 @@ TEST_CASE("a product stands for its transpose where nothing nearer is measured")
   const GemmTimes times({row(2048, 16384, 4096, 500)}, h100);
   const auto time = times.time_of({16384, 2048, 4096, 1}, Dtype::bf16);
   CHECK(time->provenance == Provenance::interpolated);
-  CHECK(tflops(times, {16384, 2048, 4096, 1}) == Approx(500).epsilon(1e-6));
+  CHECK(tflops(times, {16384, 2048, 4096, 1}) == Approx(500).epsilon(0.05));
 }
 
 TEST_CASE("a time says how much of it rests on short runs") {

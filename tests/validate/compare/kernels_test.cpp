@@ -46,7 +46,7 @@ TEST_CASE("where a GPU has one source, only the shape is left out, and the group
 }
 
 TEST_CASE("leaving out the shape sees the other shapes of the same source") {
-  const std::string text = gemm(4096, 700, "github:a/a x") + gemm(4100, 700, "github:a/a x") +
+  const std::string text = gemm(4096, 350, "github:a/a x") + gemm(4100, 350, "github:a/a x") +
                            gemm(512, 300, "github:b/b x");
   const double shape = std::abs(compare(text, LeaveOut::shape).rows[0].error());
   const double source = std::abs(compare(text, LeaveOut::source).rows[0].error());
