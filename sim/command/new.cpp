@@ -1,9 +1,11 @@
 // stepcast new: a file of one's own for the catalogue, with every key explained.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iostream>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -11,6 +13,7 @@
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/scenario/catalogue.hpp"
+#include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/member_writer.hpp"
 #include "sim/tables/architecture_members.hpp"
 
@@ -29,7 +32,7 @@ const Verb verb{
     "Writes a GPU, a node, a fabric, a model or an architecture of one's own into a file "
     "that --gpu, --node, --fabric, --model or the key architecture take: every key with "
     "what it means, the given ones with their values, and the ones still to be filled in "
-    "named at once.",
+    "named at once. On a terminal it asks for these.",
     new_options,
     "stepcast new gpu my-card --like h100-sxm5-80gb --set memory='141 GB'"};
 
@@ -55,6 +58,11 @@ std::string example_of(const E&, const Choices& choices) {
   return "one of: " + words;
 }
 
+/// A key without which an entry cannot do, and what it means.
+struct UnsaidKey {
+  std::string name, meaning;
+};
+
 /// Every key of an entry in order: its meaning, then its value, or a line to be filled in.
 class ExplainedKeys : public MemberVisitor<ExplainedKeys> {
  public:
@@ -75,33 +83,43 @@ class ExplainedKeys : public MemberVisitor<ExplainedKeys> {
   void part(const Key& key) { line(key, true, "\"...\""); }
 
   void line(const Key& key, bool needed, const std::string& what) {
-    const std::string help = *key.help == '\0' ? "" : std::string(key.help) + "; ";
-    text_ += "\n# " + help + what + (needed ? "" : "; may be left out") + "\n";
+    const std::string meaning = (*key.help == '\0' ? "" : std::string(key.help) + "; ") + what;
+    text_ += "\n# " + meaning + (needed ? "" : "; may be left out") + "\n";
     if (const TomlValue* value = given_.find(key.name)) {
       text_ += fmt::format("{} = {}\n", key.name, write_toml_value(*value));
       return;
     }
     const TomlValue* usual = needed ? nullptr : usual_.find(key.name);
     text_ += fmt::format("# {} = {}\n", key.name, usual ? write_toml_value(*usual) : "");
-    if (needed) missing_.emplace_back(key.name);
+    if (needed) missing_.push_back({key.name, meaning});
   }
 
   const std::string& text() const { return text_; }
-  const std::vector<std::string>& missing() const { return missing_; }
+  const std::vector<UnsaidKey>& missing() const { return missing_; }
 
  private:
   const TomlValue &given_, &usual_;
   std::string text_;
-  std::vector<std::string> missing_;
+  std::vector<UnsaidKey> missing_;
 };
 
 struct Kind {
   const char *word, *folder, *option;
   ExplainedKeys (*explain)(const TomlValue& given);
+  void (*read)(const TomlValue& some);  // throws InputError for what a key cannot be
 };
 
-template <class Spec, class Visit>
-ExplainedKeys explained(const TomlValue& given, Visit visit) {
+constexpr auto gpu_keys = [](auto& spec, auto& to) { visit_gpu(spec, to); };
+constexpr auto node_keys = [](auto& spec, auto& to) {
+  to.part(Key{"gpu", "an entry of the catalogue, or a file beside this one"});
+  visit_node(spec, to);
+};
+constexpr auto fabric_keys = [](auto& spec, auto& to) { visit_fabric(spec, to); };
+constexpr auto model_keys = [](auto& spec, auto& to) { visit_model(spec, to); };
+constexpr auto architecture_keys = [](auto& spec, auto& to) { visit_architecture(spec, to); };
+
+template <class Spec, auto visit>
+ExplainedKeys explained(const TomlValue& given) {
   const Spec usual;
   const TomlValue values =
       written(toml_table("default"), [&](auto&& visitor) { visit(usual, visitor); });
@@ -110,33 +128,26 @@ ExplainedKeys explained(const TomlValue& given, Visit visit) {
   return out;
 }
 
+template <class Spec, auto visit>
+void read_some(const TomlValue& some) {
+  TableReader table(some, "stepcast new");
+  Spec spec;
+  MemberReader reader(table, false);
+  visit(spec, reader);
+}
+
+template <class Spec, auto visit>
+constexpr Kind make_kind(const char* word, const char* folder, const char* option) {
+  return {word, folder, option, explained<Spec, visit>, read_some<Spec, visit>};
+}
+
 constexpr Kind kinds[] = {
-    {"gpu", "gpus", "--gpu",
-     [](const TomlValue& given) {
-       return explained<topology::GpuSpec>(given, [](auto& v, auto& to) { visit_gpu(v, to); });
-     }},
-    {"node", "nodes", "--node",
-     [](const TomlValue& given) {
-       return explained<topology::NodeSpec>(given, [](auto& v, auto& to) {
-         to.part(Key{"gpu", "an entry of the catalogue, or a file beside this one"});
-         visit_node(v, to);
-       });
-     }},
-    {"fabric", "fabrics", "--fabric",
-     [](const TomlValue& given) {
-       return explained<topology::FabricSpec>(given,
-                                              [](auto& v, auto& to) { visit_fabric(v, to); });
-     }},
-    {"model", "models", "--model",
-     [](const TomlValue& given) {
-       return explained<workloads::TransformerShape>(given,
-                                                     [](auto& v, auto& to) { visit_model(v, to); });
-     }},
-    {"architecture", "architectures", "architecture =",
-     [](const TomlValue& given) {
-       return explained<topology::Architecture>(
-           given, [](auto& v, auto& to) { visit_architecture(v, to); });
-     }},
+    make_kind<topology::GpuSpec, gpu_keys>("gpu", "gpus", "--gpu"),
+    make_kind<topology::NodeSpec, node_keys>("node", "nodes", "--node"),
+    make_kind<topology::FabricSpec, fabric_keys>("fabric", "fabrics", "--fabric"),
+    make_kind<workloads::TransformerShape, model_keys>("model", "models", "--model"),
+    make_kind<topology::Architecture, architecture_keys>("architecture", "architectures",
+                                                         "architecture ="),
 };
 
 const Kind& kind_of(const std::string& word) {
@@ -158,6 +169,25 @@ struct Given {
   TomlValue values = toml_table("stepcast new"), sources = toml_table("stepcast new");
 };
 
+void give(Given& given, const std::string& key, const TomlValue& value) {
+  given.values.set(key, value);
+  given.sources.set(key, toml_text("given to stepcast new", "stepcast new"));
+}
+
+/// Whether the key can have this value; says why not.
+bool takes(const Kind& kind, const std::string& key, const std::string& answer, Given& given) {
+  try {
+    TomlValue one = toml_table("stepcast new");
+    one.set(key, read_setting(answer, key));
+    kind.read(one);
+    give(given, key, *one.find(key));
+    return true;
+  } catch (const InputError& error) {
+    tell(stderr, fmt::format("{}\n", error.what()));
+    return false;
+  }
+}
+
 Given given_values(const Kind& kind, const Arguments& arguments, const Catalogue& catalogue) {
   Given out;
   if (const std::string like = arguments.get("like"); !like.empty()) {
@@ -172,10 +202,24 @@ Given given_values(const Kind& kind, const Arguments& arguments, const Catalogue
     if (equals == std::string::npos || equals == 0)
       throw UsageError("'--set " + setting + "' is no setting", "write --set memory='80 GB'");
     const std::string key = setting.substr(0, equals);
-    out.values.set(key, read_setting(setting.substr(equals + 1), "--set " + key));
-    out.sources.set(key, toml_text("given to stepcast new", "--set"));
+    give(out, key, read_setting(setting.substr(equals + 1), "--set " + key));
   }
   return out;
+}
+
+/// Asks for each missing key until the answer is one; an empty line leaves the key open, the end of
+/// the input all that are left.
+void ask(const Kind& kind, const std::string& name, Given& given) {
+  const std::vector<UnsaidKey> missing = kind.explain(given.values).missing();
+  if (missing.empty()) return;
+  tell(stderr, fmt::format("{} {}: an empty line leaves a key to be filled in\n", kind.word, name));
+  for (const UnsaidKey& key : missing) {
+    std::string answer;
+    do {
+      tell(stderr, fmt::format("{} ({}): ", key.name, key.meaning));
+      if (!std::getline(std::cin, answer)) return tell(stderr, "\n");
+    } while (!answer.empty() && !takes(kind, key.name, answer, given));
+  }
 }
 
 /// What the visitor does not know: a key of nobody, or one of who it is.
@@ -208,9 +252,9 @@ void check(const Kind& kind, const std::string& text, const std::string& path,
   }
 }
 
-std::string joined(const std::vector<std::string>& words) {
+std::string joined(const std::vector<UnsaidKey>& keys) {
   std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  for (const UnsaidKey& key : keys) out += (out.empty() ? "" : ", ") + key.name;
   return out;
 }
 
@@ -223,7 +267,10 @@ int write_new(const Arguments& arguments, const Catalogue& catalogue) {
   if (std::ranges::count(known, name) > 0)
     throw InputError("stepcast new", fmt::format("the catalogue has a {} '{}'", kind.word, name),
                      "call yours otherwise; --like takes over what it says");
-  const Given given = given_values(kind, arguments, catalogue);
+  Given given = given_values(kind, arguments, catalogue);
+  const std::string out = arguments.get("out", name + ".toml");
+  const bool terminal = isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
+  if (terminal && !std::filesystem::exists(out)) ask(kind, name, given);
   const ExplainedKeys keys = kind.explain(given.values);
   const std::string others = other_keys(kind, given.values, keys);
   std::string text =
@@ -233,7 +280,6 @@ int write_new(const Arguments& arguments, const Catalogue& catalogue) {
   for (const TomlEntry& entry : *given.sources.table())
     text += fmt::format("{} = {}\n", entry.key, write_toml_value(entry.value));
 
-  const std::string out = arguments.get("out", name + ".toml");
   if (keys.missing().empty()) check(kind, text, out, catalogue);
   if (out == "-") {
     tell(stdout, text);

@@ -50,4 +50,23 @@ expect 0 'to be filled in: layers, hidden' new model mine --out "$work/model.tom
 expect 3 "no key of a gpu" new gpu other --set wheels=4 --out "$work/other.toml"
 expect 3 "the catalogue has a gpu 'l4'" new gpu l4
 expect 2 'new wheel' new wheel mine
+
+# On a terminal it asks: again after what a key cannot be, and no more after an empty line.
+# terminal ANSWERS PATTERN ARGUMENT...
+terminal() {
+  answers=$1 pattern=$2
+  shift 2
+  # shellcheck disable=SC2059
+  printf "$answers" | script -qec "$program $*" /dev/null >"$work/terminal"
+  grep -q -e "$pattern" "$work/terminal" || { echo "a terminal shows no \"$pattern\":"
+    cat "$work/terminal"; failures=$((failures + 1)); }
+}
+if command -v script >/dev/null; then
+  terminal 'moebius\nfat_tree\n' 'asked.toml is whole' new fabric asked --out "$work/asked.toml"
+  grep -q 'moebius' "$work/terminal" || failures=$((failures + 1))
+  terminal '\n4096\n' 'to be filled in: layers, heads' new model asked --out "$work/model2.toml"
+  terminal 'x\n' 'whole.toml is whole' new gpu asked --like b200-sxm --out "$work/whole.toml"
+else
+  echo "what a terminal is asked is not tested: there is no script(1)"
+fi
 exit $((failures > 0))
