@@ -94,7 +94,7 @@ expect 0 'of memory a GPU of .*: it fits with' \
   diagnose "$threads/28.md" --out "$work/28.toml" --no-alternatives
 expect 0 'CUDA_LAUNCH_BLOCKING=1: a sign of' \
   diagnose "$threads/28.md" --out "$work/28.toml" --no-alternatives
-expect 3 'nobody says cluster.node' diagnose "$threads/36.md" --no-alternatives
+expect 3 'nobody says cluster.node' diagnose "$threads/38.md" --no-alternatives
 expect 8 'a step of verl is 4 updates of the policy' \
   diagnose "$threads/29.md" --out "$work/29.toml" --no-alternatives
 
