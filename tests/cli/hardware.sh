@@ -16,6 +16,8 @@ expect 0 'announced, not released' run --model llama2-7b --gpu rubin --nodes 1 -
   --local-batch 1
 expect 0 "RCCL's own tables are not read" run --model llama2-7b --gpu mi300x --nodes 1 \
   --data zero2 --local-batch 1
+expect 0 '^framework  *primus' run --model llama2-7b --gpu mi355x --nodes 2 --data zero1 \
+  --local-batch 1 --framework primus --recipe mxfp8
 expect 0 'tokens/s' run --model llama2-7b --gpu l40s --nodes 1 --tensor 4 --data zero1 \
   --framework megatron-core --local-batch 1 --recipe fp8_delayed
 
