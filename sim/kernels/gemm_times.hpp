@@ -80,6 +80,11 @@ class GemmTimes {
     bool accumulate = false;
   };
   using Points = std::vector<Point>;
+  /// Of one type: its peak, and what begin and end of a tile take, in units of k.
+  struct TileLoop {
+    FlopsPerSecond peak{};
+    double ends = 0;
+  };
   struct Estimate {
     double seconds = 0;
     Provenance provenance{};
@@ -88,7 +93,7 @@ class GemmTimes {
   };
   /// Rows of one dtype; where enough of one layout are our own, they stand alone for it.
   struct Family {
-    FlopsPerSecond peak{};
+    TileLoop loop{};
     Points points;
     std::map<std::string, Points> by_call{};  // "TN+" accumulates
     double largest_deviation = 0;
@@ -96,15 +101,16 @@ class GemmTimes {
     const Points& of(const GemmCall& call) const;
   };
 
+  static TileLoop loop_of(FlopsPerSecond peak, workloads::Dtype dtype);
   void add(Family& family, const std::vector<GemmRow>& rows, workloads::Dtype dtype) const;
   void add_own(Family& family, const std::vector<GemmRow>& rows, workloads::Dtype dtype) const;
   void add_siblings(Family& family, const std::vector<GemmRow>& rows, workloads::Dtype dtype) const;
   void borrow_shapes(Family& family, const Family& lender) const;
   void take(Family& family, const GemmRow& row, FlopsPerSecond peak, bool sibling) const;
   void part_by_call(Family& family) const;
-  double trend(const GemmShape& shape, FlopsPerSecond peak) const;
-  double usual_trend(const GemmShape& shape, FlopsPerSecond peak) const;
-  double loop_seconds(const GemmShape& shape, FlopsPerSecond peak) const;
+  double trend(const GemmShape& shape, const TileLoop& loop) const;
+  double usual_trend(const GemmShape& shape, const TileLoop& loop) const;
+  double loop_seconds(const GemmShape& shape, const TileLoop& loop) const;
   Estimate estimate(const Family& family, const GemmCall& call, const GemmShape& shape) const;
   Estimate known(const Family& family, const GemmCall& call, const GemmShape& shape) const;
   GemmTime interpolate(const Family& family, const GemmCall& call, const GemmShape& shape) const;

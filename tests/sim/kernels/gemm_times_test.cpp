@@ -108,6 +108,16 @@ TEST_CASE("the best of a search over shapes tells nothing of the shapes beside i
         without.time_of(beside, Dtype::bf16)->duration);
 }
 
+TEST_CASE("begin and end of a tile take as long in eight bits as in sixteen") {
+  const GemmTimes times({}, h100);
+  const auto trend = [&](std::int64_t k, Dtype dtype) {
+    return seconds(*times.trend_of({8192, 8192, k, 1}, dtype));
+  };
+  const auto without_k = [&](Dtype dtype) { return 2 * trend(4096, dtype) - trend(8192, dtype); };
+  CHECK(without_k(Dtype::fp8) == Approx(without_k(Dtype::bf16)).epsilon(0.01));
+  CHECK(trend(65536, Dtype::fp8) == Approx(trend(65536, Dtype::bf16) / 2).epsilon(0.01));
+}
+
 TEST_CASE("of one row the level holds nearby and fades where shapes are not comparable") {
   const GemmTimes times({row(8192, 8192, 8192, 850)}, h100);
   const auto above_trend = [&](const GemmShape& shape) {
