@@ -126,7 +126,7 @@ constexpr LaunchWord torchtitan_rows[] = {
     {"debug.moe_force_load_balance", read, "routing.kind", {}, 2025},
     {"debug*", ignored},
     {"optimizer.name", read, "plan.optimizer", {}, 0, 2026},
-    {"optimizer.early_step_in_backward", read, "plan.optimizer_in_backward", {}, 2025, 2026},
+    {"optimizer.early_step_in_backward", read, "plan.optimizer_in_backward", {}, 2024, 2026},
     {"optimizer.implementation", read, "software.optimizer"},
     {"optimizer.param_groups", read, "plan.optimizer", {}, 2026},
     {"optimizer*", ignored},
