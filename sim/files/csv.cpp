@@ -112,10 +112,6 @@ class Scanner {
   std::int64_t line_ = 1;
 };
 
-}  // namespace
-
-namespace {
-
 /// The first row of a file.
 std::vector<std::string> header_of(const std::string& path, Scanner& scanner) {
   CsvRow row;

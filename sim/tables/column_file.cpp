@@ -26,11 +26,11 @@ Function* hdf5_function(const char* name) {
 }
 
 bool is_flat(const std::string& path) {
-  std::string head(flat_magic.size(), '\0');
+  std::string head(flat_name.size(), '\0');
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;  // its reader says so
   std::ifstream(path, std::ios::binary).read(head.data(), static_cast<long>(head.size()));
-  return head == flat_magic;
+  return head == flat_name;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <stdexcept>
 
 #include "engine/check.hpp"
 #include "sim/files/input_file.hpp"
@@ -16,7 +17,9 @@ namespace {
 constexpr char group_part = 'g', text_part = 't', number_part = 'n';
 constexpr char double_part = 'D', integer_part = 'I', texts_part = 'T';
 
-constexpr std::uint64_t most_rows = 4'000'000;  // a file that says more of few bytes is damaged
+// Rows of text of a column. A few damaged bytes may say any number of them; the shipped table has
+// 6,000.
+constexpr std::uint64_t most_rows = 4'000'000;
 
 std::string attribute_of(const std::string& object, const std::string& name) {
   return object + "@" + name;
@@ -72,6 +75,7 @@ void FlatWriter::column(const std::string& dataset, std::span<const std::int64_t
 
 void FlatWriter::column(const std::string& dataset, std::span<const std::string> values,
                         const std::string& unit) {
+  if (values.size() > most_rows) throw std::length_error(dataset + ": too many rows of text");
   attribute(dataset, "unit", unit);
   begin(texts_part, dataset);
   number(values.size());
@@ -99,7 +103,9 @@ void FlatWriter::finish() {
 
 FlatReader::FlatReader(std::string path) : path_(std::move(path)) {
   bytes_ = read_input(path_);
-  if (!bytes_.starts_with(flat_magic)) fail("is not a flat file of columns");
+  if (!bytes_.starts_with(flat_magic))
+    throw InputError(path_, "is a flat file of columns of another version",
+                     "build the program again: the build makes it");
   index(flat_magic.size());
 }
 
@@ -185,7 +191,8 @@ std::vector<std::int64_t> FlatReader::integers(const std::string& dataset) const
 std::vector<TextRun> FlatReader::text_runs(const std::string& dataset) const {
   std::size_t at = begin_of(dataset, texts_part);
   const std::uint64_t rows = number(at);
-  const std::size_t end = number(at) + at;
+  const std::uint64_t size = number(at);
+  const std::size_t end = at + static_cast<std::size_t>(size);  // index() has seen that it is there
   if (rows > most_rows) fail("is damaged");
   std::vector<TextRun> runs;
   std::uint64_t told = 0;
@@ -195,7 +202,7 @@ std::vector<TextRun> FlatReader::text_runs(const std::string& dataset) const {
     told += times;
     runs.push_back({std::string(text(at)), static_cast<std::size_t>(told)});
   }
-  if (told != rows) fail("is damaged");
+  if (told != rows || at != end) fail("is damaged");
   return runs;
 }
 

@@ -12,8 +12,9 @@
 
 namespace stepcast::sim {
 
-/// What a flat file begins with.
-inline constexpr std::string_view flat_magic = "stepcast columns 2\n";
+/// What a flat file begins with, of any version and of this.
+inline constexpr std::string_view flat_name = "stepcast columns ",
+                                  flat_magic = "stepcast columns 2\n";
 
 class FlatWriter final : public ColumnWriter {
  public:

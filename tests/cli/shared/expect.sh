@@ -9,7 +9,10 @@ failures=0
 unfolded() {
   awk '
     NR == 1 { whole = last = $0; next }
-    { joins = length(last) + 1 + length($1) > 80 && NF > 0; last = $0 }
+    { # a figure and its unit go to the next line together
+      joins = length(last) + 2 + length($1) + length($2) > 100 && NF > 0
+      last = $0
+    }
     joins { sub(/^ +/, ""); whole = whole " " $0; next }
     { print whole; whole = $0 }
     END { print whole }'

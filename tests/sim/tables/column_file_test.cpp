@@ -87,6 +87,13 @@ TEST_CASE("what is no HDF5 file, or cannot be written, is told with its name") {
   std::filesystem::remove(path);
 }
 
+TEST_CASE("a flat file of another version is told apart from what is no file of columns") {
+  const std::string path = scratch("old.columns");
+  std::ofstream(path) << "stepcast columns 1\n";
+  CHECK_THROWS_WITH(read_columns(path), Catch::Contains("of another version"));
+  std::filesystem::remove(path);
+}
+
 TEST_CASE("a flat file cut short anywhere, or with another byte, is refused or read, no more") {
   const std::string path = scratch("whole.columns");
   {
