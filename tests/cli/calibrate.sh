@@ -62,7 +62,7 @@ import sys, h5py
 table = h5py.File(sys.argv[1])
 assert table.attrs["version"] == 3
 assert table["gemm/rate"].attrs["unit"] in ("FLOP/s", b"FLOP/s")
-assert len(table["gemm/m"]) == len(table["gemm/rate"]) == 2788
+assert len(table["gemm/m"]) == len(table["gemm/rate"]) >= 2788
 assert any(name.startswith(b"A100") for name in table["gemm/gpu"])
 PYTHON
   # Columns that lie elsewhere: behind a link, in a device, in a file beside this one.
