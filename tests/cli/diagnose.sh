@@ -97,6 +97,7 @@ expect 0 'CUDA_LAUNCH_BLOCKING=1: a sign of' \
 expect 3 'nobody says cluster.node' diagnose "$threads/38.md" --no-alternatives
 expect 8 'a step of verl is 4 updates of the policy' \
   diagnose "$threads/29.md" --out "$work/29.toml" --no-alternatives
+[ -z "$(find "$threads" -type f ! -name '*.md')" ] || fail "a scenario is left in $threads"
 
 # Traces of eight ranks, of which one computes 1.3 times as long as the others.
 "$program" run "$work/run.toml" --no-fold --timeline "$work/usual.json" >/dev/null
