@@ -130,7 +130,7 @@ ExplainedKeys explained(const TomlValue& given) {
 
 template <class Spec, auto visit>
 void read_some(const TomlValue& some) {
-  TableReader table(some, "stepcast new");
+  TableReader table(some, "");
   Spec spec;
   MemberReader reader(table, false);
   visit(spec, reader);
@@ -174,12 +174,25 @@ void give(Given& given, const std::string& key, const TomlValue& value) {
   given.sources.set(key, toml_text("given to stepcast new", "stepcast new"));
 }
 
-/// Whether the key can have this value; says why not.
-bool takes(const Kind& kind, const std::string& key, const std::string& answer, Given& given) {
+/// Throws InputError unless an entry that is named is one, of the catalogue or a file.
+void resolve(const std::string& key, const TomlValue& value, const Catalogue& catalogue) {
+  if (key != "gpu" && key != "architecture") return;
+  if (value.text() == nullptr)
+    throw InputError(value.where, "'" + key + "' is the name of an entry");
+  if (key == "gpu")
+    catalogue.gpu(value);
+  else
+    catalogue.architecture(*value.text(), value.where);
+}
+
+/// Whether the key of the file `out` can have this value; says why not.
+bool takes(const Kind& kind, const std::string& key, const std::string& answer,
+           const std::string& out, const Catalogue& catalogue, Given& given) {
   try {
     TomlValue one = toml_table("stepcast new");
-    one.set(key, read_setting(answer, key));
+    one.set(key, read_setting(answer, out));
     kind.read(one);
+    resolve(key, *one.find(key), catalogue);
     give(given, key, *one.find(key));
     return true;
   } catch (const InputError& error) {
@@ -208,18 +221,23 @@ Given given_values(const Kind& kind, const Arguments& arguments, const Catalogue
 }
 
 /// Asks for each missing key until the answer is one; an empty line leaves the key open, the end of
-/// the input all that are left.
-void ask(const Kind& kind, const std::string& name, Given& given) {
+/// the input all that are left. Whether anything was asked.
+bool ask(const Kind& kind, const std::string& name, const std::string& out,
+         const Catalogue& catalogue, Given& given) {
   const std::vector<UnsaidKey> missing = kind.explain(given.values).missing();
-  if (missing.empty()) return;
+  if (missing.empty()) return false;
   tell(stderr, fmt::format("{} {}: an empty line leaves a key to be filled in\n", kind.word, name));
   for (const UnsaidKey& key : missing) {
     std::string answer;
     do {
       tell(stderr, fmt::format("{} ({}): ", key.name, key.meaning));
-      if (!std::getline(std::cin, answer)) return tell(stderr, "\n");
-    } while (!answer.empty() && !takes(kind, key.name, answer, given));
+      if (!std::getline(std::cin, answer)) {
+        tell(stderr, "\n");
+        return true;
+      }
+    } while (!answer.empty() && !takes(kind, key.name, answer, out, catalogue, given));
   }
+  return true;
 }
 
 /// What the visitor does not know: a key of nobody, or one of who it is.
@@ -270,7 +288,8 @@ int write_new(const Arguments& arguments, const Catalogue& catalogue) {
   Given given = given_values(kind, arguments, catalogue);
   const std::string out = arguments.get("out", name + ".toml");
   const bool terminal = isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
-  if (terminal && !std::filesystem::exists(out)) ask(kind, name, given);
+  const bool asked = terminal && !std::filesystem::exists(out) &&
+                     ask(kind, name, out == "-" ? "stepcast new" : out, catalogue, given);
   const ExplainedKeys keys = kind.explain(given.values);
   const std::string others = other_keys(kind, given.values, keys);
   std::string text =
@@ -280,14 +299,18 @@ int write_new(const Arguments& arguments, const Catalogue& catalogue) {
   for (const TomlEntry& entry : *given.sources.table())
     text += fmt::format("{} = {}\n", entry.key, write_toml_value(entry.value));
 
-  if (keys.missing().empty()) check(kind, text, out, catalogue);
+  const bool whole = keys.missing().empty();
+  if (whole && !asked) check(kind, text, out, catalogue);
   if (out == "-") {
     tell(stdout, text);
-    return exit_ok;
+  } else {
+    const std::filesystem::path path = out;
+    write_new_files(path.has_parent_path() ? path.parent_path().string() : ".",
+                    {{path.filename().string(), text}});
   }
-  const std::filesystem::path path = out;
-  write_new_files(path.has_parent_path() ? path.parent_path().string() : ".",
-                  {{path.filename().string(), text}});
+  // Answers stay, to be mended in the file, where they do not go together.
+  if (whole && asked) check(kind, text, out, catalogue);
+  if (out == "-") return exit_ok;
   const std::string left = joined(keys.missing());
   tell(stdout, left.empty() ? fmt::format("{} is whole: {} {}\n", out, kind.option, out)
                             : fmt::format("{} is written; to be filled in: {}\n", out, left));

@@ -65,8 +65,18 @@ terminal() {
 }
 if command -v script >/dev/null; then
   terminal 'moebius\nfat_tree\n' 'asked.toml is whole' new fabric asked --out "$work/asked.toml"
-  grep -q 'moebius' "$work/terminal" || failures=$((failures + 1))
+  grep -q "cannot be 'moebius'" "$work/terminal" ||
+    { echo "a terminal takes moebius for a fabric"; failures=$((failures + 1)); }
   terminal '\n4096\n' 'to be filled in: layers, heads' new model asked --out "$work/model2.toml"
+  terminal 'no-such-gpu\nb200-sxm\n' "unknown gpu 'no-such-gpu'" new node asked \
+    --out "$work/node.toml"
+  grep -q '^gpu = "b200-sxm"' "$work/node.toml" ||
+    { echo "the second answer is not written"; failures=$((failures + 1)); }
+  terminal 'no-such-architecture\nhopper\n' "unknown architecture 'no-such-architecture'" \
+    new gpu asked --out "$work/gpu.toml"
+  terminal '4\n4096\n3\n12\n' '3 heads do not divide' new model asked --out "$work/kept.toml"
+  grep -q '^heads = 3' "$work/kept.toml" ||
+    { echo "answers that do not go together are lost"; failures=$((failures + 1)); }
   terminal 'x\n' 'whole.toml is whole' new gpu asked --like b200-sxm --out "$work/whole.toml"
 else
   echo "what a terminal is asked is not tested: there is no script(1)"
