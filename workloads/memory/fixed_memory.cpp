@@ -66,9 +66,13 @@ double exchange_gib(const StepInputs& in) {
 /// were loaded at once, more than 1,000 MB (pytorch#107667, 2023-08).
 double context_gib(bool lazy) { return lazy ? 0.4 : 1e9 / 1073741824.0; }
 
-/// Of cuBLAS for torch's products, on Hopper (pytorch PR 120925); Transformer Engine has one as
-/// large of its own, four more for grouped products, three for user buffers (pytorch/module/base.py
-/// at v2.2, cpp_extensions/gemm.py at v2.18, read 2026-11).
+/// Of cuBLAS for torch's products, 32 MiB on Hopper (pytorch PR 120925). Transformer Engine has one
+/// as large of its own, four more for grouped products, three more for user buffers: 32 MiB, 128
+/// more with experts, 96 more with user buffers (cpp_extensions/gemm.py at v2.16 and v2.18, read
+/// 2026-11; at v2.2 user buffers have three in all, pytorch/module/base.py). Before Hopper its are
+/// of 4 MiB, which is not told apart. Its own serves its products in 16 bits too. Without experts,
+/// user buffers and low precision it is left out: fused kernels alone do not tell Transformer
+/// Engine from Megatron-LM of 2020 or llm.c.
 double workspaces_gib(const StepInputs& in) {
   constexpr double one = 32.0 / 1024.0;
   if (!in.software.fused()) return one;

@@ -97,10 +97,10 @@ Kernel delta_core(const PieceWriter& w, bool backward) {
 /// (torch_chunk_gated_delta_rule() of megatron/core/ssm/gated_delta_net.py at 0.18, read 2026-11).
 bool by_operators(const Software& software) { return software.deterministic && software.fused(); }
 
-/// Its operators in fp32: of each row of a chunk's triangle copies of it and of all above it, their
-/// product, its sum and where it goes; then of each chunk the scores, their decays and mask, what
-/// the state gives for keys and queries, what is new of the values, and the state after it.
-/// Backward launches two for each.
+/// Its operators in fp32. A chunk's triangle goes row by row: copies of the row and of all above
+/// it, their product, its sum, the row again and where it goes. Then chunks go one by one: the
+/// scores with their decays and mask, what the state gives for keys and queries, what is new of the
+/// values, and the state after it. Backward is taken to launch two for each (estimate, 2026).
 void delta_by_operators(PieceWriter& w, bool backward) {
   const DeltaShape d = delta_of(w.in());
   const std::string name =
