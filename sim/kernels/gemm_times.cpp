@@ -23,10 +23,11 @@ namespace {
 // The constants are global, chosen together by leave-one-out error over the published rows of
 // V100, A100 and H100 (2026-11); near them the error changes by < 0.5 %.
 constexpr double k_overhead = 256;  // prologue and epilogue of a tile, in units of k
-// They take as long in eight bits, whose loop is twice as fast: twice as many k. Left out by shape
-// fp8 of GB200 misses by 5.4 % (13.0 without), of H200 by 8.2 (9.2), of H100 by 9.3 (10.2), of
-// MI355X by 3.6 (3.9), of B200 by 11.2 (10.9), of B300 by 5.1 (3.7); nvfp4 of GB200 by 14.8 (19.5),
-// by 27 with four times as many.
+// They take as long in eight bits, whose loop is twice as fast: twice as many k. In four bits, with
+// a loop four times as fast, as many k are half the time. Left out by shape (2026-11), in brackets
+// with k_overhead: fp8 of GB200 misses by 5.4 % (13.0), of H200 by 8.2 (9.2), of H100 by 9.3
+// (10.2), of MI355X by 3.6 (3.9), nvfp4 of GB200 by 14.8 (19.5; by 27 with four times as many).
+// Worse are fp8 of B200, 11.2 (10.9), and of B300, 5.1 (3.7).
 constexpr double narrow_k_overhead = 2 * k_overhead;
 constexpr double quantised = 0.25;
 constexpr double under_filled = 0.5;
