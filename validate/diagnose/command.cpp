@@ -108,7 +108,7 @@ Diagnosis without_steps(Diagnosis out, DiagnoseInputs& in, const RunScenario& ru
                         sim::Session& session) {
   const sim::Scenario& s = out.expected.scenario;
   out.found.expected = seconds(out.expected.step_time);
-  out.contradictions = contradictions(in.run.facts, s);
+  out.contradictions = contradictions(in.run.facts, s, session.catalogue().gpus());
   for (const std::vector<std::string>& notes : {run.notes, in.run.facts.notes})
     out.notes.insert(out.notes.end(), notes.begin(), notes.end());
   for (const std::string& path : in.network_tests)
@@ -139,7 +139,7 @@ Diagnosis diagnose(DiagnoseInputs in, const sim::Arguments& arguments, sim::Sess
   };
   out.found =
       parts.empty() ? without_parts(measured.mean, expected) : attribute(parts, expected, under);
-  out.contradictions = contradictions(in.run.facts, s);
+  out.contradictions = contradictions(in.run.facts, s, session.catalogue().gpus());
   hold_against_itself(measured.mean, expected.report, out.contradictions);
   for (const std::vector<std::string>& notes : {run.notes, in.run.facts.notes, measured.notes})
     out.notes.insert(out.notes.end(), notes.begin(), notes.end());

@@ -47,7 +47,7 @@ TraceComparison compare(const TraceInputs& inputs, const sim::Arguments& argumen
   TraceComparison out{arguments.positional(),
                       run.from,
                       fmt::format("{} on {} x {}", s.model.name, s.gpus, s.node.gpu.name),
-                      contradictions(inputs.facts, s),
+                      contradictions(inputs.facts, s, session.catalogue().gpus()),
                       measured.mean,
                       simulated.mean,
                       verdict_of(measured.mean, simulated)};

@@ -8,6 +8,7 @@
 #include "engine/check.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/sweep.hpp"
+#include "sim/tables/gpu_identity.hpp"
 #include "sim/tables/gpu_names.hpp"
 #include "validate/trace/records/numbers.hpp"
 
@@ -28,14 +29,24 @@ constexpr std::pair<const char*, const char*> group_keys[] = {
     {"CONTEXT_PARALLEL_GROUP", "plan.context"},
 };
 
-/// By the word of the chip: "H100" of "NVIDIA H100 80GB HBM3", "RTX 3090" of "GeForce RTX 3090".
-bool same_gpu(const std::string& measured, const std::string& catalogue) {
-  std::string name(sim::without_maker(measured));
+/// What runs call the GPU `gpu` of the catalogue: CUDA's name of it, words of its name, or the
+/// chip's first word, "H100" of "H100-96GB". Of cards the whole name, maybe cut short: an RTX 3090
+/// Ti is no RTX 3090.
+bool same_gpu(std::string_view measured, const std::string& gpu, const sim::GpuIdentities& known) {
+  const std::string_view bare = sim::without_maker(measured);
+  const auto own =
+      std::ranges::find(known.all(), gpu, [](const auto& one) { return one.gpu.name; });
+  std::string name(bare);
   std::ranges::replace(name, ' ', '-');
+  if (const auto* found = known.by_cuda_name(measured);
+      found != nullptr && own != known.all().end())
+    return found->gpu.name == gpu || sim::kinship(name, gpu) == sim::Kinship::same;
   if (name.starts_with("GeForce-")) name.erase(0, name.find('-') + 1);
-  const std::size_t first = name.find('-');
-  const std::size_t end = name.starts_with("RTX-") ? name.find('-', first + 1) : first;
-  return sim::kinship(name.substr(0, end), catalogue) == sim::Kinship::same;
+  if (!name.starts_with("RTX-"))
+    return sim::kinship(name.substr(0, name.find('-')), gpu) == sim::Kinship::same;
+  const auto cut = [&](const std::string& whole) { return whole.starts_with(bare); };
+  return sim::table_name(name) == sim::table_name(gpu) ||
+         (own != known.all().end() && std::ranges::any_of(own->cuda_names, cut));
 }
 
 }  // namespace
@@ -69,12 +80,13 @@ void add_facts(Facts& facts, const Facts& more, const std::string& path) {
   facts.updates = std::max(facts.updates, more.updates);
 }
 
-std::vector<std::string> contradictions(const Facts& facts, const sim::Scenario& s) {
+std::vector<std::string> contradictions(const Facts& facts, const sim::Scenario& s,
+                                        const sim::GpuIdentities& known) {
   std::vector<std::string> out;
   if (facts.ranks && *facts.ranks != s.gpus)
     out.push_back(fmt::format("Warning: {} is of {} ranks, the scenario of {} GPUs.",
                               facts.ranks_source, *facts.ranks, s.gpus));
-  if (!facts.gpu.empty() && !same_gpu(facts.gpu, s.node.gpu.name))
+  if (!facts.gpu.empty() && !same_gpu(facts.gpu, s.node.gpu.name, known))
     out.push_back(fmt::format("Warning: {} is of {}, the scenario of {}.", facts.gpu_source,
                               printable(facts.gpu), s.node.gpu.name));
   const sim::TomlValue resolved = sim::resolved_document(s);

@@ -24,7 +24,8 @@ void add_facts(Facts& facts, const RankTrace& trace, const sim::Catalogue& catal
 void add_facts(Facts& facts, const Facts& more, const std::string& path);
 
 /// Sentences on every fact that the scenario says otherwise, both values in each.
-std::vector<std::string> contradictions(const Facts& facts, const sim::Scenario& scenario);
+std::vector<std::string> contradictions(const Facts& facts, const sim::Scenario& scenario,
+                                        const sim::GpuIdentities& known);
 
 /// The scenario that the facts make, `settings` over them. Throws InputError naming every key that
 /// nobody said.
