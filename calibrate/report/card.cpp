@@ -107,8 +107,7 @@ class Forecasts {
 
   std::optional<Known> of(const sim::GemmRow& row) const {
     const auto dtype = sim::dtype_named(row.dtype);
-    if (!dtype || row.groups > 0 || row.cache == "hot" || row.choice.starts_with("best_of_"))
-      return {};
+    if (!dtype || row.groups > 0 || row.cache == "hot" || row.is_best()) return {};
     return par_of(gemms_.time_of({row.m, row.n, row.k, 1}, *dtype, {row.layout, row.accumulate}));
   }
 
@@ -344,7 +343,7 @@ Card card_of(const CalibrationTable& measured, const Par& par, sim::Session& ses
       "gemm", measured.gemm,
       [](const sim::GemmRow& r) {
         return joined({r.groups > 0 ? "grouped product" : "product", r.dtype, r.layout,
-                       r.accumulate ? "accumulating" : "", r.choice == "best_of_8" ? r.choice : "",
+                       r.accumulate ? "accumulating" : "", r.is_best() ? r.choice : "",
                        r.cache == "hot" ? r.cache : ""});
       },
       all);

@@ -66,10 +66,11 @@ std::string products(const CalibrationTable& measured, const CalibrationTable& p
   Spread ratios;
   for (const auto& row : measured.gemm) {
     rates[{row.dtype, row.layout, row.choice, row.cache}].values.push_back(tflops(row.rate));
-    if (row.choice == "best_of_8" || row.cache == "hot") continue;
+    if (row.is_best() || row.cache == "hot") continue;
     for (const auto& other : published.gemm)
-      if (same_gpu(row.gpu, other.gpu) && like(row.dtype, other.dtype) && row.m == other.m &&
-          row.n == other.n && row.k == other.k && (row.layout == "NT" || row.layout.empty()))
+      if (!other.is_best() && same_gpu(row.gpu, other.gpu) && like(row.dtype, other.dtype) &&
+          row.m == other.m && row.n == other.n && row.k == other.k &&
+          (row.layout == "NT" || row.layout.empty()))
         ratios.values.push_back(row.rate / other.rate);
   }
   for (auto& [key, spread] : rates)

@@ -68,7 +68,7 @@ bool serves(const GemmRow& row, workloads::Dtype dtype) {
   // A step finds its weights cold, and a trainer takes the library's first proposal. The best of a
   // search over shapes tells nothing of the shapes beside it.
   const bool usable = row.data != "zeros" && row.source.confidence != "low" && row.cache != "hot" &&
-                      !row.choice.starts_with("best_of_") && row.groups == 0;
+                      !row.is_best() && row.groups == 0;
   return usable && operand_type(row.dtype) == dtype;
 }
 

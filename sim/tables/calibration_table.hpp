@@ -63,6 +63,9 @@ struct GemmRow {
   std::string call{};   // of them: loop, one_launch, "" not stated
   std::string limit{};  // power: a power limit at times; sustained: at all times; "" not stated
 
+  /// The fastest of several proposals or shapes, not what the library picks first.
+  bool is_best() const { return choice.starts_with("best_of_"); }
+
   friend bool operator==(const GemmRow&, const GemmRow&) = default;
 };
 

@@ -138,7 +138,7 @@ class KernelPredictor {
     out.what = fmt::format("{} x {} x {} {}{}", row.m, row.n, row.k, row.dtype,
                            row.layout.empty() ? "" : " " + row.layout);
     if (row.data == "zeros") throw Unpredictable{"a product of zeros"};
-    if (row.choice == "best_of_shapes") throw Unpredictable{"the best of a search over shapes"};
+    if (row.is_best()) throw Unpredictable{"the best of a search, " + row.choice};
     // Volta multiplies fp16 alone; elsewhere the two are one.
     const Dtype dtype = row.dtype.starts_with("fp16") ? Dtype::fp16 : dtype_of(row.dtype);
     if (row.groups > 0) return predict_grouped(row, gpu, dtype, out);

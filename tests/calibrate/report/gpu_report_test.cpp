@@ -44,6 +44,7 @@ TEST_CASE("a measured product is set against the published one of its shape and 
                    product("H100-SXM5-80GB", 4096, 660, "best_of_8"),
                    product("H100-SXM5-80GB", 8192, 718.2, "heuristic")};
   published.gemm = {product("H100-SXM5-80GB", 4096, 800, ""),
+                    product("H100-SXM5-80GB", 4096, 900, "best_of_shapes"),
                     product("A100-SXM4-80GB", 4096, 250, "")};
   const std::string text = gpu_report(measured, published, session());
   CHECK_THAT(text, Contains("measured over published: 1 rows, median 0.75"));
