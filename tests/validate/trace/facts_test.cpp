@@ -68,18 +68,19 @@ TEST_CASE("Megatron-LM's arguments make the scenario, but for the GPU") {
 }
 
 TEST_CASE("a card is known by what CUDA calls it, a family's word in front or not") {
-  struct Card {
+  struct NamedCard {
     const char *name, *node;
     bool same = true;
   };
   for (const auto& [name, node, same] :
-       {Card{"NVIDIA GeForce RTX 4090", "rtx-4090-8"}, Card{"RTX 3090", "rtx-3090-8"},
-        Card{"NVIDIA RTX PRO 6000 Blackwell Server", "rtx-pro-6000-8"}, Card{"NVIDIA L20", "l20-8"},
-        Card{"NVIDIA H100", "dgx-h100"}, Card{"NVIDIA RTX 6000 Ada Generation", "l40s-8", false},
-        Card{"NVIDIA RTX 6000 Ada Generation", "rtx-pro-6000-8", false},
-        Card{"NVIDIA GeForce RTX 3090 Ti", "rtx-3090-8", false},
-        Card{"NVIDIA RTX PRO 5000 Blackwell", "rtx-pro-6000-8", false},
-        Card{"NVIDIA A100-SXM4-40GB", "dgx-a100", false}}) {
+       {NamedCard{"NVIDIA GeForce RTX 4090", "rtx-4090-8"}, NamedCard{"RTX 3090", "rtx-3090-8"},
+        NamedCard{"NVIDIA RTX PRO 6000 Blackwell Server", "rtx-pro-6000-8"},
+        NamedCard{"NVIDIA L20", "l20-8"}, NamedCard{"NVIDIA H100", "dgx-h100"},
+        NamedCard{"NVIDIA RTX 6000 Ada Generation", "l40s-8", false},
+        NamedCard{"NVIDIA RTX 6000 Ada Generation", "rtx-pro-6000-8", false},
+        NamedCard{"NVIDIA GeForce RTX 3090 Ti", "rtx-3090-8", false},
+        NamedCard{"NVIDIA RTX PRO 5000 Blackwell", "rtx-pro-6000-8", false},
+        NamedCard{"NVIDIA A100-SXM4-40GB", "dgx-a100", false}}) {
     Facts facts = facts_of("torchtitan.log");
     const sim::Scenario s = scenario_of(facts, given("cluster.node", node));
     facts.gpu = name;
