@@ -3,47 +3,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "engine/check.hpp"
-#include "sim/inputs/document.hpp"
 #include "sim/inputs/formats.hpp"
-#include "sim/scenario/file.hpp"
-#include "tests/session.hpp"
+#include "tests/sim/inputs/read_inputs.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;
 using Catch::Matchers::Contains;
-
-namespace {
-
-LaunchInput input_of(const std::string& text, const std::string& path = "file") {
-  const NamedText file{path, text};
-  auto found = read_launch_files({&file, 1}, catalogue());
-  REQUIRE(found);
-  return *found;
-}
-
-/// On so many nodes of 8 H100.
-Scenario scenario_of(const LaunchInput& input, std::int64_t nodes, const std::string& model = "") {
-  TomlValue document = facts_document(input.facts, "file");
-  set_path(document, "cluster.node", toml_text("dgx-h100", "--gpu"));
-  set_path(document, "cluster.nodes", {nodes, "--nodes"});
-  if (!model.empty()) set_path(document, "model.name", toml_text(model, "--model"));
-  complete_machine(document, input.facts, catalogue());
-  CHECK(missing_keys(document, input.facts, catalogue()).empty());
-  return read_scenario(document, catalogue());
-}
-
-std::string text_of(const Facts& facts, const char* key) {
-  const TomlValue* found = facts.find(key);
-  return found == nullptr ? "" : write_toml_value(*found);
-}
-
-bool says(const std::vector<std::string>& all, const std::string& words) {
-  return std::ranges::any_of(
-      all, [&](const std::string& one) { return one.find(words) != std::string::npos; });
-}
-
-}  // namespace
 
 TEST_CASE("a launch script of Megatron-LM: arrays, defaults, a tokenizer's vocabulary") {
   const LaunchInput input = input_of(
@@ -76,25 +41,6 @@ TEST_CASE("a launch script of Megatron-LM: arrays, defaults, a tokenizer's vocab
   CHECK(s.plan.data == workloads::DataParallel::zero1);
   CHECK(s.plan.recompute_modules.has(workloads::LayerModule::expert_activation));
   CHECK(s.batch.micro_batches * 16 == 256);
-}
-
-TEST_CASE("a script's environment says what NCCL and the allocator do") {
-  const NamedText file{
-      "run.sh",
-      "#!/bin/bash\nexport NCCL_PROTO=Simple\nexport NCCL_DEBUG=INFO\nexport NCCL_NO_SUCH=1\n"
-      "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True\n"
-      "NCCL_ALGO=Ring torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 "
-      "--num-attention-heads 8 --seq-length 512 --micro-batch-size 1 --global-batch-size 8\n"};
-  const auto input = read_launch_files({&file, 1}, catalogue());
-  REQUIRE(input);
-  const auto text = [&](const char* key) { return *input->facts.find(key)->text(); };
-  CHECK(text("nccl.NCCL_PROTO") == "Simple");
-  CHECK(text("nccl.NCCL_ALGO") == "Ring");
-  CHECK(input->facts.find("nccl.NCCL_DEBUG") == nullptr);
-  CHECK(input->facts.find("software.expandable_segments") != nullptr);
-  CHECK(input->understanding.unknown == std::vector<std::string>{});
-  CHECK(std::ranges::count(input->facts.notes,
-                           "NCCL_NO_SUCH is no variable of NCCL that is known here.") == 1);
 }
 
 TEST_CASE("a dump of Megatron's arguments, windows and sinks among them") {
@@ -434,82 +380,4 @@ TEST_CASE("nanotron's experts, and its expert ranks beside all others") {
   CHECK(spread.facts.ranks == 8);
   CHECK(spread.facts.integer("batch.global") == 16);
   CHECK(scenario_of(spread, 1).plan.expert.degree == 2);
-}
-
-TEST_CASE("optimizers by the names of transformers, axolotl and Megatron") {
-  const auto form = [](const std::string& line) {
-    const LaunchInput input = input_of(
-        "model_name_or_path: Qwen/Qwen3-8B\nmax_length: 4096\n"
-        "per_device_train_batch_size: 2\n" +
-        line);
-    return scenario_of(input, 1).plan.optimizer;
-  };
-  using enum workloads::Optimizer;
-  CHECK(form("") == adam);
-  CHECK(form("optim: adamw_torch_fused\n") == adam);
-  CHECK(form("optim: adamw_bnb_8bit\n") == adam_8bit);
-  CHECK(form("optim: paged_adamw_8bit\n") == adam_8bit);
-  CHECK(form("optim: adafactor\n") == adafactor);
-  CHECK(form("optim: sgd\n") == sgd);
-
-  CHECK(text_of(input_of("model_name_or_path: Qwen/Qwen3-8B\nfinetuning_type: full\n"
-                         "cutoff_len: 4096\nuse_muon: true\n")
-                    .facts,
-                "plan.optimizer") == "\"muon\"");
-
-  const auto deepspeed = [](const std::string& type) {
-    return input_of(
-               "{\"train_micro_batch_size_per_gpu\": 2, \"zero_optimization\": {\"stage\": 2},\n"
-               " \"optimizer\": {\"type\": \"" +
-                   type + "\"}}",
-               "ds.json")
-        .facts;
-  };
-  CHECK(deepspeed("AdamW").find("plan.optimizer") == nullptr);
-  CHECK(text_of(deepspeed("Muon"), "plan.optimizer") == "\"muon\"");
-  CHECK(text_of(deepspeed("SGD"), "plan.optimizer") == "\"sgd\"");
-  CHECK(says(deepspeed("OneBitAdam").notes, "no key expresses this optimizer"));
-  CHECK(says(deepspeed("Lion").notes, "no key expresses this optimizer"));
-
-  const auto megatron = [](const std::string& more) {
-    return scenario_of(
-        input_of("torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 \\\n"
-                 "  --num-attention-heads 8 --seq-length 1024 --micro-batch-size 1 \\\n"
-                 "  --global-batch-size 16 --vocab-size 32000 \\\n"
-                 "  --max-position-embeddings 1024 --bf16 " +
-                 more + "\n"),
-        1);
-  };
-  CHECK(megatron("--use-distributed-optimizer").plan.optimizer == adam);
-  CHECK(megatron("--optimizer sgd").plan.optimizer == sgd);
-  const Scenario owners = megatron("--optimizer dist_muon");
-  CHECK(owners.plan.optimizer == muon);
-  CHECK(owners.plan.data == workloads::DataParallel::zero1);
-  CHECK_FALSE(owners.software.data.reduce_scatter);
-  CHECK(megatron("--optimizer muon").plan.data == workloads::DataParallel::ddp);
-}
-
-TEST_CASE("optimizers of torchtitan by its TOML and by its groups of 2026") {
-  const auto toml = [](const std::string& name, const std::string& value) {
-    Settings settings;
-    for (const auto& [key, said] : {std::pair{"training.seq_len", "4096"},
-                                    {"model.name", "llama3"},
-                                    {"model.flavor", "8B"},
-                                    {"training.local_batch_size", "1"}})
-      settings.set(key, said);
-    settings.set("optimizer." + name, value);
-    Facts facts;
-    add_facts(facts, settings, catalogue(), "a.toml");
-    return facts;
-  };
-  CHECK(toml("name", "AdamW").find("plan.optimizer") == nullptr);
-  CHECK(says(toml("name", "Lion").notes, "no key expresses this optimizer"));
-  CHECK(text_of(toml("implementation", "foreach"), "software.optimizer") == "\"foreach\"");
-  CHECK(text_of(toml("early_step_in_backward", "true"), "plan.optimizer_in_backward") == "true");
-  const Facts python = input_of(
-                           "torchrun --nproc_per_node 8 -m torchtitan.train --module llama3 \\\n"
-                           "  --config llama3_8b \\\n"
-                           "  --optimizer.implementation fused_opt_states_bf16\n")
-                           .facts;
-  CHECK(text_of(python, "precision.moments") == "\"bf16\"");
 }
