@@ -10,8 +10,8 @@
 #include "sim/command/scenario_options.hpp"
 #include "sim/command/tell_launch.hpp"
 #include "sim/files/printable.hpp"
-#include "sim/inputs/own_words.hpp"
 #include "sim/launch/job.hpp"
+#include "sim/launch/own_words.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -84,8 +84,10 @@ int convert(const Arguments& arguments, const Catalogue& catalogue) {
     return tell(stdout, write_toml(document)), exit_ok;
   }
   if (std::ranges::find(own_word_stacks, std::string_view(to)) != std::end(own_word_stacks)) {
+    const bool states_optimizer = find_path(document, "plan.optimizer") != nullptr;
     const Scenario scenario = launched(std::move(document), catalogue);
-    return tell_launch(own_words_of(scenario, to), scenario, arguments, catalogue);
+    return tell_launch(own_words_of(scenario, to, states_optimizer), scenario, arguments,
+                       catalogue);
   }
   const bool same = change_framework(document, *std::ranges::find(targets, to, &Target::word));
   const Scenario scenario = launched(std::move(document), catalogue);

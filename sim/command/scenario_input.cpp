@@ -7,10 +7,11 @@
 #include <system_error>
 
 #include "engine/check.hpp"
+#include "sim/files/names.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/inputs/document.hpp"
-#include "sim/inputs/own_words.hpp"
+#include "sim/launch/own_words.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -37,11 +38,15 @@ void add_line(Launch& launch, const std::string& line) {
 
 /// What the files say beside a plan: before Megatron-LM's arguments in its command, in DeepSpeed's
 /// configuration.
-void add_own(Launch& launch, const LaunchInput& input) {
+void add_own(Launch& launch, const LaunchInput& input, const Scenario& scenario) {
   if (launch.files.empty()) return;
   LaunchFile& first = launch.files[0];
-  if (first.name == "deepspeed.json" && !input.json.empty())
-    first.text = deepspeed_over(input.json, first.text);
+  if (first.name == "deepspeed.json" && !input.json.empty()) {
+    const TomlValue* theirs = input.facts.find("plan.optimizer");
+    const std::string named = theirs != nullptr ? *theirs->text() : "adam";
+    first.text = deepspeed_over(input.json, first.text,
+                                named == word_for(optimizer_form_names, scenario.plan.optimizer));
+  }
   if (first.name == "trl.yaml")
     for (const std::string& line : input.own_lines) add_line(launch, line);
   constexpr std::string_view plan = "$(cat megatron.args)";
@@ -118,8 +123,9 @@ Launch launch_in_kind(const Scenario& scenario, const Arguments& arguments,
   const ScenarioInput input = read_scenario_input(files, catalogue);
   Launch out = launch_of(scenario);
   if (!input.launch || arguments.has("framework")) return out;
-  if (input.launch->stack.empty()) return add_own(out, *input.launch), out;
-  return own_words_of(scenario, input.launch->stack);
+  if (input.launch->stack.empty()) return add_own(out, *input.launch, scenario), out;
+  const bool states_optimizer = input.launch->facts.find("plan.optimizer") != nullptr;
+  return own_words_of(scenario, input.launch->stack, states_optimizer);
 }
 
 }  // namespace stepcast::sim

@@ -170,7 +170,7 @@ class TrainerFacts : public Translator {
                            mark));
           return stage;
         }
-    if (file.find("z0") == std::string::npos)
+    if (file.find("z0") == std::string::npos && file.find("zero0") == std::string::npos)
       note(fmt::format("{} is not beside the file: give it as a second file, or --data.",
                        file.empty() ? "DeepSpeed's configuration" : file));
     return "ddp";

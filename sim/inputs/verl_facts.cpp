@@ -181,14 +181,8 @@ class VerlFacts : public Translator {
   }
 
   void optimizer() {
-    std::string name = actor_word("optim.optimizer");
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-    if (name.empty() || name == "adam" || name == "adamw") return;
-    const bool narrow = name.find("8bit") != std::string::npos;
-    if (narrow || name == "sgd" || name == "muon")
-      set("plan.optimizer", narrow ? std::string("adam_8bit") : name);
-    else
-      note(actor_word("optim.optimizer") + ": another optimizer is taken for AdamW.");
+    if (const std::string name = actor_word("optim.optimizer"); !name.empty())
+      optimizer_called(name);
   }
 
   /// Beside every product unless it says which.

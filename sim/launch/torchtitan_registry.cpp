@@ -30,11 +30,11 @@ constexpr RegisteredModel registry[] = {
     {"Kimi-K2.5", "kimi_k2_5", "kimi_k2_7", "Kimi-K2.5", 16384, 4096, 1, 8, true},
 };
 
-/// Gone since.
+/// Models of the TOML of 2024 and 2025 that the registry of 2026 has no longer.
 constexpr TomlModel in_toml_alone[] = {{"llama4-scout", "llama4", "17bx16e"},
                                        {"llama4-maverick", "llama4", "17bx128e"}};
 
-/// Came since.
+/// Whether the TOML of 2025 had it too: some models came with the registry of 2026.
 bool has_toml(const RegisteredModel& one) {
   const bool small = one.module == "llama3" && (one.flavor == "1B" || one.flavor == "3B");
   return one.module != "kimi_k2_7" && !small;

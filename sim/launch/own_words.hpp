@@ -12,11 +12,14 @@ namespace stepcast::sim {
 inline constexpr std::string_view own_word_stacks[] = {"axolotl", "llama-factory", "swift", "verl"};
 
 /// One file with their names for what the plan says; notes on what they have no name for. `stack`:
-/// one of those above.
-Launch own_words_of(const Scenario& scenario, std::string_view stack);
+/// one of those above. `states_optimizer`: Adam is named as well, since the file below may say
+/// another.
+Launch own_words_of(const Scenario& scenario, std::string_view stack,
+                    bool states_optimizer = false);
 
 /// A configuration of DeepSpeed with all that it says beside a plan, and the plan of another.
-/// Throws nothing: both were read.
-std::string deepspeed_over(std::string_view theirs, std::string_view plan);
+/// `same_optimizer`: the plan's is the one that `theirs` names. Throws nothing: both were read.
+std::string deepspeed_over(std::string_view theirs, std::string_view plan,
+                           bool same_optimizer = true);
 
 }  // namespace stepcast::sim

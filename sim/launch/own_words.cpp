@@ -1,4 +1,4 @@
-#include "sim/inputs/own_words.hpp"
+#include "sim/launch/own_words.hpp"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 
 #include "engine/check.hpp"
 #include "sim/files/json_text.hpp"
+#include "sim/files/names.hpp"
 #include "sim/launch/forms.hpp"
-#include "sim/launch/megatron_arguments.hpp"
-#include "sim/launch/other_words.hpp"
+#include "sim/launch/own_word_forms.hpp"
 #include "sim/launch/trainer_words.hpp"
 #include "sim/scenario/model_members.hpp"
 
@@ -28,15 +28,21 @@ struct Meaning {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-std::string projections(const Scenario& s) {
-  std::string out;
-  for (const auto& [name, target] : lora_target_names)
-    if (s.model.lora.targets.has(target))
-      out += (out.empty() ? "" : ", ") + std::string(name) + "_proj";
-  return "[" + out + "]";
+bool computes_in(const Scenario& s, workloads::Dtype type) { return s.precision.compute == type; }
+
+/// transformers' and axolotl's word for an optimizer of that form; Adam's where it is asked for.
+std::string optimizer_word(const Scenario& s, bool muon_has_own) {
+  using enum workloads::Optimizer;
+  const auto form = s.plan.optimizer;
+  return form == adam_8bit               ? "adamw_bnb_8bit"
+         : form == adafactor             ? "adafactor"
+         : form == sgd                   ? "sgd"
+         : form == muon && !muon_has_own ? "muon"
+                                         : "adamw_torch";
 }
 
-bool half_type(const Scenario& s) { return s.precision.compute == workloads::Dtype::bf16; }
+/// Context ranks, by how they exchange keys and values, among the tables' words.
+constexpr std::string_view context_ranks = "context ranks";
 
 /// What FSDP has no word for.
 bool by_deepspeed(const Scenario& s) {
@@ -44,23 +50,28 @@ bool by_deepspeed(const Scenario& s) {
   return s.plan.data == DataParallel::zero1 || offloads;
 }
 
-std::vector<Meaning> meanings_of(const Scenario& s, bool megatron) {
+std::vector<Meaning> meanings_of(const Scenario& s, bool megatron, bool pure) {
+  using enum workloads::Dtype;
   const auto& plan = s.plan;
   const bool full = plan.recompute == Recompute::full, adapted = s.model.lora.rank > 0;
   const bool four = s.model.lora.base == workloads::LoraBase::nf4 ||
                     s.model.lora.base == workloads::LoraBase::nf4_double;
+  const bool eight = s.model.lora.base == workloads::LoraBase::int8;
   std::vector<Meaning> out{{"micro", number(s.batch.micro_batch), false},
                            {"accumulation", number(s.batch.micro_batches), megatron},
-                           {"bf16", true_or_false(half_type(s)), half_type(s)},
+                           {"bf16", true_or_false(computes_in(s, bf16) && !pure), true},
+                           {"fp16", true_or_false(computes_in(s, fp16)), !computes_in(s, fp16)},
                            {"tensor", number(plan.tensor), plan.tensor == 1},
                            {"pipeline", number(plan.pipeline), plan.pipeline == 1},
-                           {"", number(plan.context), plan.context == 1},
+                           {context_ranks, number(plan.context), plan.context == 1},
                            {"expert", number(plan.expert.degree), plan.expert.degree == 1},
                            {"virtual", number(plan.virtual_stages), plan.virtual_stages == 1},
                            {"lora_rank", number(s.model.lora.rank), !adapted},
-                           {"lora_targets", projections(s), true},
+                           {"lora_targets", projections(s), !adapted},
+                           {"lora_all", "false", !adapted},
                            {"bits4", "true", !four},
-                           {"bits", "4", !four}};
+                           {"bits8", "true", !eight},
+                           {"bits", four ? "4" : "8", !four && !eight}};
   if (megatron) {
     out.push_back({"global", number(s.global_batch), false});
     out.push_back({"zero1", true_or_false(plan.data == DataParallel::zero1), true});
@@ -96,9 +107,8 @@ std::vector<Meaning> meanings_of(const Scenario& s, bool megatron) {
   return out;
 }
 
-/// `about` empty: context ranks, by how they exchange keys and values.
 std::string name_for(WordTables tables, std::string_view about, const Scenario& s) {
-  if (about.empty()) {
+  if (about == context_ranks) {
     const bool heads = s.software.attention.exchange == workloads::ContextExchange::all_to_all;
     for (const char* one : {heads ? "ulysses" : "ring", "context"})
       if (const std::string name = name_for(tables, one, s); !name.empty()) return name;
@@ -132,8 +142,43 @@ std::string sequence_word(LaunchWords own) {
   return std::string(found->name);
 }
 
-Launch trainer_words_of(const Scenario& s, LaunchWords own, const std::string& file,
-                        bool megatron) {
+/// How it trains: adapters alone, or all weights, which half of the stacks do only where it is
+/// said.
+std::string adapter_words(const Scenario& s, LaunchWords own) {
+  const bool on = s.model.lora.rank > 0;
+  if (own.data() != axolotl_words().data())
+    return fmt::format("{}: {}\n", name_for({&own, 1}, "adapted", s), on ? "lora" : "full");
+  const bool four = s.model.lora.base == workloads::LoraBase::nf4 ||
+                    s.model.lora.base == workloads::LoraBase::nf4_double;
+  return fmt::format("adapter: {}\n{}",
+                     !on    ? "null"
+                     : four ? "qlora"
+                            : "lora",
+                     on && four ? "" : "load_in_4bit: false\n");
+}
+
+/// The optimizer's line; `why_not` where there is none.
+std::string optimizer_words(const Scenario& s, LaunchWords own, WordTables tables, bool states,
+                            std::string& why_not) {
+  using enum workloads::Optimizer;
+  const bool muon_is_on = s.plan.optimizer == muon;
+  const std::string of_muon = name_for(tables, "muon", s);
+  const bool by_name = own.data() == axolotl_words().data();
+  std::string out;
+  if (!of_muon.empty()) out += fmt::format("{}: {}\n", of_muon, true_or_false(muon_is_on));
+  if (s.plan.optimizer == adam && !states) return out;
+  if (tables.size() == 1 || (muon_is_on && of_muon.empty() && !by_name)) {
+    if (s.plan.optimizer != adam)
+      why_not = fmt::format("plan.optimizer = {} has no word there",
+                            word_for(optimizer_form_names, s.plan.optimizer));
+    return out;
+  }
+  return out + fmt::format("{}: {}\n", name_for(tables, "optimizer", s),
+                           optimizer_word(s, !of_muon.empty()));
+}
+
+Launch trainer_words_of(const Scenario& s, LaunchWords own, const std::string& file, bool megatron,
+                        bool states_optimizer) {
   Launch out;
   const bool swift = own.data() == swift_words().data();
   if (!megatron && s.plan.recompute != Recompute::full && s.plan.recompute != Recompute::none)
@@ -141,22 +186,29 @@ Launch trainer_words_of(const Scenario& s, LaunchWords own, const std::string& f
   if (!out.why_not.empty()) return out;
   const LaunchWords tables[] = {own, trainer_words()};
   std::string text = fmt::format("{}: {}\n", sequence_word(own), s.batch.sequence), nested;
-  constexpr std::string_view silent[] = {"recompute", "recompute_off", "bits", "bits4",
-                                         "accumulation"};
-  for (const auto& [about, value, usual] : meanings_of(s, megatron)) {
-    const bool said = !usual || megatron || about.starts_with("recompute");
+  const bool says_pure = !name_for({&own, 1}, "pure_bf16", s).empty() && !megatron;
+  const bool pure = says_pure && computes_in(s, workloads::Dtype::bf16) && !s.precision.masters;
+  text += adapter_words(s, own);
+  if (says_pure) text += fmt::format("pure_bf16: {}\n", true_or_false(pure));
+  const WordTables known(tables, megatron ? 1 : 2);
+  text += optimizer_words(s, own, known, states_optimizer, out.why_not);
+  constexpr std::string_view silent[] = {"lora_all", "recompute", "recompute_off", "bits",
+                                         "bits4",    "bits8",     "accumulation"};
+  for (const auto& [about, value, usual] : meanings_of(s, megatron, pure)) {
+    const bool always = about.starts_with("recompute") || about == "bf16" || about == "fp16";
+    const bool of_adapters = about.starts_with("bits") || about.starts_with("lora");
+    const bool said = !usual || always || (megatron && !of_adapters);
     const bool other = (about == "fsdp" && own.data() == axolotl_words().data()) ||
                        (about == "recompute" && !name_for({&own, 1}, "recompute_off", s).empty());
     if (!said || other) continue;
-    const WordTables known(tables, megatron ? 1 : 2);
     // Context ranks of its Trainer exchange heads, those of Megatron have another word.
-    const bool heads = swift && !megatron && about.empty();
-    const std::string name = name_for(known, heads ? "ulysses" : about, s);
+    const bool heads = swift && !megatron && about == context_ranks;
+    const WordTables here = about.starts_with("bits") ? WordTables(tables, 1) : known;
+    const std::string name = name_for(here, heads ? "ulysses" : about, s);
     if (name.empty()) {
       const bool lost = !usual && std::ranges::find(silent, about) == std::end(silent);
       if (lost && out.why_not.empty())
-        out.why_not =
-            fmt::format("{} = {} has no word there", about.empty() ? "context" : about, value);
+        out.why_not = fmt::format("{} = {} has no word there", about, value);
     } else if (const std::size_t dot = name.find('.'); dot != std::string::npos) {
       nested += fmt::format("  {}: {}\n", name.substr(dot + 1), value);
     } else {
@@ -166,6 +218,9 @@ Launch trainer_words_of(const Scenario& s, LaunchWords own, const std::string& f
   if (!out.why_not.empty()) return out;
   if (!nested.empty()) text += "fsdp_config:\n" + nested;
   if (!megatron && !swift) text += left_out(s, own);
+  const bool wide = megatron || s.plan.data == DataParallel::ddp;
+  const auto summed = wide && !pure ? workloads::Dtype::fp32 : s.precision.compute;
+  out.notes = notes_on(s, summed, says_pure);
   out.files.push_back({file, text, "laid over your own configuration"});
   if (megatron || swift || !by_deepspeed(s)) return out;
   Launch json = deepspeed_launch(s);
@@ -179,8 +234,8 @@ Launch trainer_words_of(const Scenario& s, LaunchWords own, const std::string& f
 /// ms-swift has configurations of DeepSpeed by name, in place of FSDP.
 std::string with_own_deepspeed(const Scenario& s, std::string text) {
   if (const std::size_t fsdp = text.find("fsdp: "); fsdp != std::string::npos) text.resize(fsdp);
+  // An argument cannot be taken back: its stage 0 shards nothing.
   const bool off = s.plan.offload.optimizer > 0;
-  if (s.plan.data == DataParallel::ddp) return text;
   return text +
          fmt::format("deepspeed: zero{}{}\n", zero_stage(s.plan.data), off ? "_offload" : "");
 }
@@ -191,157 +246,49 @@ std::string swift_arguments(const std::string& yaml) {
     const std::size_t end = std::min(yaml.find('\n', at), yaml.size());
     std::string line = yaml.substr(at, end - at);
     const std::size_t colon = line.find(": ");
-    if (colon != std::string::npos)
-      out += "--" + line.substr(0, colon) + " " + line.substr(colon + 2) + "\n";
+    if (colon != std::string::npos) {
+      std::string value = line.substr(colon + 2);  // a list is several words there
+      std::erase_if(value, [](char c) { return c == '[' || c == ']' || c == ','; });
+      out += "--" + line.substr(0, colon) + " " + value + "\n";
+    }
     at = end + 1;
   }
   return out;
 }
 
-constexpr Refusal verl_refusals[] = {
-    {[](const Scenario& s) {
-       return s.software.framework != "megatron-core" && s.plan.tensor * s.plan.pipeline > 1;
-     },
-     [](const Scenario&) {
-       return std::string("verl has tensor and pipeline degrees over Megatron alone");
-     }},
-    {[](const Scenario& s) {
-       return s.software.framework != "megatron-core" && s.plan.copies() > 1 &&
-              s.plan.data != DataParallel::zero2 && s.plan.data != DataParallel::zero3;
-     },
-     [](const Scenario&) {
-       return std::string("verl's FSDP shards gradients as well: zero2 or zero3");
-     }},
-    {[](const Scenario& s) {
-       return s.software.framework != "megatron-core" && s.plan.recompute != Recompute::full &&
-              s.plan.recompute != Recompute::none;
-     },
-     [](const Scenario&) {
-       return std::string("enable_gradient_checkpointing is of all layers or none");
-     }},
-    {[](const Scenario& s) { return s.plan.pipeline > 1 && !equal_parts(s); },
-     [](const Scenario&) { return std::string("plan.stage_layers has no words of verl here"); }},
-};
+}  // namespace
 
-/// KEY=VALUE; "++": over a key or beside those that its files have.
-class VerlWords {
- public:
-  explicit VerlWords(const Scenario& scenario) : s_(scenario) {}
+std::string projections(const Scenario& s, const char* between) {
+  std::string out;
+  for (const auto& [name, target] : lora_target_names)
+    if (s.model.lora.targets.has(target))
+      out += (out.empty() ? "" : between) + std::string(name) + "_proj";
+  return "[" + out + "]";
+}
 
-  std::string text() {
-    actor("ppo_micro_batch_size_per_gpu", s_.batch.micro_batch);
-    // What is taken instead where use_dynamic_bsz is on.
-    const std::int64_t split = megatron() ? 1 : s_.plan.context;
-    actor("ppo_max_token_len_per_gpu",
-          (s_.batch.micro_batch * s_.batch.sequence + split - 1) / split);
-    if (megatron())
-      by_megatron();
-    else
-      by_fsdp();
-    return out_;
-  }
-
- private:
-  template <class T>
-  void set(const std::string& name, const T& value) {
-    const bool open = name.find(".override_") != std::string::npos;
-    out_ +=
-        fmt::format("{}{}={}\n", open ? "++" : "", written_word(verl_words(), name).name, value);
-  }
-  template <class T>
-  void actor(const std::string& name, const T& value) {
-    set("actor_rollout_ref.actor." + name, value);
-  }
-  bool megatron() const { return s_.software.framework == "megatron-core"; }
-  static const char* python(bool value) { return value ? "True" : "False"; }
-
-  void by_megatron() {
-    const auto& plan = s_.plan;
-    const std::string table = "megatron.", layers = table + "override_transformer_config.";
-    actor(table + "tensor_model_parallel_size", plan.tensor);
-    actor(table + "pipeline_model_parallel_size", plan.pipeline);
-    actor(table + "virtual_pipeline_model_parallel_size",
-          plan.virtual_stages > 1 ? number(plan.virtual_stages) : "null");
-    actor(table + "context_parallel_size", plan.context);
-    if (plan.tensor > 1) actor(table + "sequence_parallel", python(plan.sequence_parallel));
-    actor(table + "use_distributed_optimizer", python(plan.data != DataParallel::ddp));
-    if (plan.context > 1) actor(layers + "cp_comm_type", context_exchange_word(s_));
-    if (s_.model.experts.count > 0) experts(table, layers);
-    recompute(layers);
-    const std::string optimizer = "optim.override_optimizer_config.";
-    const double share = plan.offload.optimizer;
-    actor(optimizer + "optimizer_cpu_offload", python(share > 0));
-    if (share == 0) return;
-    actor(optimizer + "optimizer_offload_fraction", share);
-    actor(optimizer + "overlap_cpu_optimizer_d2h_h2d", python(plan.offload.optimizer_overlap));
-  }
-
-  void experts(const std::string& table, const std::string& layers) {
-    using enum workloads::Dispatcher;
-    const auto kind = s_.plan.expert.dispatcher;
-    const bool flex = kind == node_aware || kind == nvlink_domain;
-    actor(table + "expert_model_parallel_size", s_.plan.expert.degree);
-    actor(table + "expert_tensor_parallel_size", s_.plan.expert_tensor());
-    actor(layers + "moe_token_dispatcher_type", flex                 ? "flex"
-                                                : kind == all_gather ? "allgather"
-                                                                     : "alltoall");
-    if (flex)
-      actor(layers + "moe_flex_dispatcher_backend", kind == node_aware ? "deepep" : "hybridep");
-    actor(layers + "moe_shared_expert_overlap", python(s_.plan.expert.shared_overlap));
-  }
-
-  void recompute(const std::string& layers) {
-    const bool full = s_.plan.recompute == Recompute::full;
-    const bool parts = !s_.plan.recompute_modules.empty();
-    const bool some = parts || s_.plan.recompute == Recompute::selective;
-    actor(layers + "recompute_granularity", full ? "full" : some ? "selective" : "null");
-    if (full) {
-      actor(layers + "recompute_method", "uniform");
-      actor(layers + "recompute_num_layers", 1);
-    } else if (some) {
-      actor(layers + "recompute_modules",
-            "[" + (parts ? recompute_module_words(s_, ",") : std::string("core_attn")) + "]");
-    }
-  }
-
-  void by_fsdp() {
-    const bool second = !s_.software.data.fsdp1();
-    const bool part = s_.plan.data != DataParallel::ddp && s_.plan.shards() < s_.plan.copies();
-    actor("strategy", second ? "fsdp2" : "fsdp");
-    actor("ulysses_sequence_parallel_size", s_.plan.context);
-    actor("fsdp_config.reshard_after_forward", python(s_.plan.data != DataParallel::zero2));
-    actor("fsdp_config.fsdp_size", part ? s_.plan.shards() : -1);
-    if (second) actor("fsdp_config.offload_policy", python(s_.plan.offload.optimizer > 0));
-    set("actor_rollout_ref.model.enable_gradient_checkpointing",
-        python(s_.plan.recompute == Recompute::full));
-  }
-
-  const Scenario& s_;
-  std::string out_;
-};
-
-Launch verl_words_of(const Scenario& s) {
-  Launch out;
-  out.why_not = refused(s, verl_refusals);
-  if (!out.why_not.empty()) return out;
-  out.notes.push_back(
-      fmt::format("{} sequences an update are ppo_mini_batch_size x rollout.n of your own command.",
-                  s.global_batch));
-  out.files.push_back(
-      {"verl.overrides", VerlWords(s).text(), "behind your own command: $(cat verl.overrides)"});
+/// What no word of a stack says of the scenario, but for these keys.
+std::vector<std::string> notes_on(const Scenario& s, workloads::Dtype summed, bool says_masters) {
+  auto out = common_notes(s, {"plan.optimizer", "software.context_exchange"});
+  if (s.precision.gradient_reduce != summed) out.push_back(other_reduction(s, summed));
+  if (s.precision.recipe != workloads::Recipe::none)
+    out.emplace_back("precision.recipe is not said: fp8 has a configuration of its own.");
+  if (!s.precision.masters && !says_masters)
+    out.emplace_back("precision.masters = false is not said.");
+  if (leaves_layers(s)) out.push_back(left_layers_note(s));
+  if (stated_routing(s)) out.push_back(routing_note());
   return out;
 }
 
-}  // namespace
-
-Launch own_words_of(const Scenario& s, std::string_view stack) {
+Launch own_words_of(const Scenario& s, std::string_view stack, bool states_optimizer) {
   const bool megatron = s.software.framework == "megatron-core";
-  if (stack == "verl") return verl_words_of(s);
-  if (stack == "axolotl") return trainer_words_of(s, axolotl_words(), "axolotl.yaml", false);
+  if (stack == "verl") return verl_words_of(s, states_optimizer);
+  if (stack == "axolotl")
+    return trainer_words_of(s, axolotl_words(), "axolotl.yaml", false, states_optimizer);
   if (stack == "llama-factory")
-    return trainer_words_of(s, llama_factory_words(), "llama_factory.yaml", megatron);
+    return trainer_words_of(s, llama_factory_words(), "llama_factory.yaml", megatron,
+                            states_optimizer);
   expects(stack == "swift", "a stack that is told in its own words");
-  Launch out = trainer_words_of(s, swift_words(), "swift.args", megatron);
+  Launch out = trainer_words_of(s, swift_words(), "swift.args", megatron, states_optimizer);
   if (out.files.empty()) return out;
   std::string& text = out.files[0].text;
   if (!megatron) text = with_own_deepspeed(s, text);
@@ -349,10 +296,13 @@ Launch own_words_of(const Scenario& s, std::string_view stack) {
   return out;
 }
 
-std::string deepspeed_over(std::string_view theirs, std::string_view plan) {
+std::string deepspeed_over(std::string_view theirs, std::string_view plan, bool same_optimizer) {
   nlohmann::ordered_json out = parsed_ordered_json(theirs);
+  const nlohmann::ordered_json over = parsed_ordered_json(plan);
+  if (!same_optimizer && !over.contains("optimizer")) out.erase("optimizer");
   for (const LaunchWord& word : deepspeed_words()) {
-    if (word.use == Use::ignored || word.use == Use::unsaid) continue;
+    // A plan of Adam names none: the one that is there makes it.
+    if (word.use == Use::ignored || word.use == Use::unsaid || word.key == "optimizer") continue;
     std::string path = "/" + std::string(word.name);
     std::ranges::replace(path, '.', '/');
     const nlohmann::ordered_json::json_pointer at(path), table = at.parent_pointer();
@@ -361,7 +311,7 @@ std::string deepspeed_over(std::string_view theirs, std::string_view plan) {
     if (word.name.ends_with(".device") && out.contains(table))
       out[table.parent_pointer()].erase(table.back());
   }
-  out.merge_patch(parsed_ordered_json(plan));
+  out.merge_patch(over);
   return json_text(out, 2) + "\n";
 }
 

@@ -1,6 +1,6 @@
 // What is laid over a file of a framework that has no form of its own is read back, before that
 // file, to the plan that it was written for.
-#include "sim/inputs/own_words.hpp"
+#include "sim/launch/own_words.hpp"
 
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ Scenario scenario_of(const std::vector<NamedText>& files, const std::vector<Key>
 
 struct Stack {
   const char* name;
-  const char* file;  // of scenarios/launch
+  const char* file;  // of scenarios/launch; empty: `more` is all
   bool megatron;
   std::string more{};  // behind it
 };
@@ -67,10 +67,15 @@ std::vector<Key> drawn(Draw& draw, const Stack& stack) {
   using Number = std::int64_t;
   std::vector<Key> out{{"batch.micro_batch", number(draw.of<Number>({1, 2, 4}))},
                        {"batch.global", number(draw.of<Number>({64, 128, 256}))},
-                       {"plan.recompute", word(draw.of<const char*>({"none", "full"}))}};
+                       {"plan.recompute", word(draw.of<const char*>({"none", "full"}))},
+                       {"precision.compute", word(draw.often() ? "bf16" : "fp16")}};
   const auto set = [&](const char* key, TomlValue value) { out.emplace_back(key, value); };
   const bool verl = std::string_view(stack.name) == "verl";
+  if (!draw.often()) set("model.lora_rank", number(draw.of<Number>({0, 8})));
   if (!stack.megatron) {
+    if (!draw.often())
+      set("plan.optimizer",
+          word(draw.of<const char*>({"adam", "adam_8bit", "adafactor", "sgd", "muon"})));
     if (verl)
       set("plan.data", word(draw.of<const char*>({"zero2", "zero3"})));
     else
@@ -97,12 +102,17 @@ std::string text_of(const std::string& file) {
   return read_packed(STEPCAST_SOURCE_DIR "/scenarios/launch/" + file);
 }
 
+const char* const swift_trainer =
+    "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen3-8B --tuner_type full --max_length 4096 "
+    "--per_device_train_batch_size 1 --deepspeed zero3\n";
+
 const Stack stacks[] = {
     {"axolotl", "axolotl_lora.yaml", false},
     {"axolotl", "axolotl_lora.yaml", false,
      "fsdp_version: 2\nfsdp_config:\n  reshard_after_forward: true\n  offload_params: false\n"},
     {"llama-factory", "llama_factory_full.yaml", false},
     {"swift", "swift_megatron.sh", true},
+    {"swift", "", false, swift_trainer},
     {"verl", "verl_grpo.sh", false},
     {"verl", "verl_grpo.sh", false, "actor_rollout_ref.actor.use_dynamic_bsz=True"},
     {"verl", "verl_grpo.sh", true,
@@ -112,6 +122,7 @@ const Stack stacks[] = {
 };
 
 NamedText base_of(const Stack& stack) {
+  if (*stack.file == '\0') return {"base.sh", stack.more};
   std::string text = text_of(stack.file);
   const std::size_t rest = text.find(" $@");
   if (rest != std::string::npos && !stack.more.empty())
@@ -136,7 +147,7 @@ TEST_CASE("words laid over a file are read back to the plan of 200 random ones o
         } catch (const InputError&) {
           continue;  // no legal plan
         }
-        const Launch launch = own_words_of(s, stack.name);
+        const Launch launch = own_words_of(s, stack.name, true);
         INFO(launch.why_not);
         REQUIRE(launch.files.empty() != launch.why_not.empty());
         if (launch.files.empty()) continue;
@@ -154,6 +165,9 @@ TEST_CASE("words laid over a file are read back to the plan of 200 random ones o
         if (s.plan.copies() == 1) s.plan.data = read.plan.data;
         REQUIRE(read.plan == s.plan);
         REQUIRE(read.batch == s.batch);
+        REQUIRE(read.precision.compute == s.precision.compute);
+        REQUIRE(read.model.lora.rank == s.model.lora.rank);
+        if (s.model.lora.rank > 0) REQUIRE(read.model.lora.targets == s.model.lora.targets);
         REQUIRE(read.global_batch == s.global_batch);
         REQUIRE(read.software.framework == s.software.framework);
       }
@@ -162,7 +176,7 @@ TEST_CASE("words laid over a file are read back to the plan of 200 random ones o
 }
 
 TEST_CASE("a plan that a stack has no words for is refused with the reason") {
-  const NamedText base = base_of(stacks[4]);
+  const NamedText base = base_of(stacks[5]);
   CHECK_THAT(own_words_of(scenario_of({base}, {{"plan.data", word("ddp")}}), "verl").why_not,
              Contains("verl's FSDP shards gradients as well"));
   const NamedText axolotl = base_of(stacks[0]);
@@ -173,9 +187,7 @@ TEST_CASE("a plan that a stack has no words for is refused with the reason") {
 }
 
 TEST_CASE("ms-swift's Trainer shards by DeepSpeed's stages and exchanges heads") {
-  const NamedText base{"sft.sh",
-                       "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen3-8B --tuner_type full "
-                       "--max_length 4096 --per_device_train_batch_size 1 --deepspeed zero3\n"};
+  const NamedText base{"sft.sh", swift_trainer};
   const Scenario s = scenario_of(
       {base},
       {{"plan.data", word("zero2")}, {"plan.context", number(2)}, {"batch.global", number(64)}});
@@ -201,4 +213,53 @@ TEST_CASE("a DeepSpeed JSON keeps all that no plan has, and loses what the plan 
                        "optimizer": {"type": "AdamW", "params": {"lr": 1e-5}},
                        "zero_optimization": {"stage": 2, "sub_group_size": 1e9,
                                              "overlap_comm": true}})"));
+}
+
+TEST_CASE("a DeepSpeed JSON loses an optimizer that the plan does not take") {
+  const std::string theirs = R"({"optimizer": {"type": "Muon", "params": {"lr": 1e-3}}})";
+  const auto type = [&](const std::string& plan, bool same) {
+    const auto json = parsed_json(deepspeed_over(theirs, plan, same));
+    return json.contains("optimizer") ? json["optimizer"]["type"].get<std::string>() : "";
+  };
+  CHECK(type("{}", true) == "Muon");
+  CHECK(type("{}", false) == "");
+  CHECK(type(R"({"optimizer": {"type": "SGD"}})", false) == "SGD");
+}
+
+TEST_CASE("what a stack has no word for is said beside its words") {
+  const NamedText axolotl = base_of(stacks[0]), verl = base_of(stacks[5]);
+  const auto said = [](const Launch& launch) {
+    REQUIRE(launch.files.size() == 1);
+    return launch.files[0].text;
+  };
+  const auto notes = [](const Launch& launch) {
+    return fmt::format("{}", fmt::join(launch.notes, "\n"));
+  };
+  const Scenario muon = scenario_of({axolotl}, {{"plan.optimizer", word("muon")},
+                                                {"software.fused_loss", {true, "--set"}},
+                                                {"nccl.NCCL_PROTO", word("Simple")}});
+  const Launch of_muon = own_words_of(muon, "axolotl");
+  CHECK_THAT(said(of_muon), Contains("optimizer: muon\n"));
+  CHECK_THAT(notes(of_muon), Contains("software.fused_loss is not said"));
+  CHECK_THAT(notes(of_muon), Contains("NCCL_PROTO=Simple from the environment"));
+  const Launch half = own_words_of(
+      scenario_of({verl}, {{"precision.compute", word("fp16")}, {"model.lora_rank", number(16)}}),
+      "verl");
+  CHECK_THAT(said(half), Contains("actor.fsdp_config.dtype=float16\n"));
+  CHECK_THAT(said(half), Contains("model.lora_rank=16\n"));
+  CHECK_THAT(
+      own_words_of(scenario_of({verl}, {{"plan.optimizer", word("adafactor")}}), "verl").why_not,
+      Contains("plan.optimizer = adafactor"));
+  CHECK_THAT(
+      own_words_of(scenario_of({base_of(stacks[3])}, {{"plan.optimizer", word("muon")}}), "swift")
+          .why_not,
+      Contains("plan.optimizer = muon"));
+  CHECK_THAT(own_words_of(scenario_of({verl}, {{"software.framework", word("pytorch-fsdp1")},
+                                               {"software.version", word("2.3")},
+                                               {"plan.optimizer_offload", {1.0, "--set"}},
+                                               {"plan.parameter_offload", {1.0, "--set"}},
+                                               {"plan.data", word("zero3")}}),
+                          "verl")
+                 .why_not,
+             Contains("offload_policy"));
 }
