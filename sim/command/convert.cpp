@@ -77,6 +77,7 @@ bool change_framework(TomlValue& document, const Target& target) {
 
 int convert(const Arguments& arguments, const Catalogue& catalogue) {
   arguments.first("which file?");
+  asked_job(arguments);  // before anything is read: mistakes
   const std::string to = arguments.choice("to");
   TomlValue document = asked_document(convert_verb(), arguments, catalogue);
   if (to == "toml") {

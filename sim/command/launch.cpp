@@ -63,23 +63,36 @@ std::string plain_word(const Arguments& arguments, const char* option) {
   return word;
 }
 
-/// What the tokens of [run_goal] take at most of its band.
-void forecast_time(JobRequest& job, const Scenario& scenario, const Catalogue& catalogue) {
+/// What the tokens of [run_goal] take at most of its band; why there is none.
+std::string forecast_time(JobRequest& job, const Scenario& scenario, const Catalogue& catalogue) {
   Session session(catalogue);
   const Answer found = answer(scenario, simulator_of(session));
-  if (const auto* refused = std::get_if<Refused>(&found))
-    throw InputError("stepcast launch", "no time is forecast: " + refused->reason,
-                     "--job-time says how long the job may take");
+  if (const auto* refused = std::get_if<Refused>(&found)) return refused->reason;
   const StepReport& report = std::get<StepReport>(found);
-  if (!report.whole_run) return;
+  if (!report.whole_run) return "";
   const Band& days = report.whole_run->days;
   constexpr double day = 86400;
   job.time = slurm_time(days.high * day);
   job.time_source = fmt::format("forecast of run_goal, not measured: the upper end of {} to {}",
                                 slurm_time(days.low * day), job.time);
+  return "";
+}
+
+void add_forecast_time(JobRequest& job, Launch& launch, const Scenario& scenario,
+                       const Catalogue& catalogue) {
+  std::string why;
+  try {
+    why = forecast_time(job, scenario, catalogue);
+  } catch (const InputError& error) {
+    why = error.what();
+  }
+  if (!why.empty())
+    launch.notes.push_back(
+        fmt::format("no time of the job is forecast: {}; --job-time says it.", why));
 }
 
 int run_launch(const Arguments& arguments, const Catalogue& catalogue) {
+  asked_job(arguments);  // before anything is read: mistakes
   const Scenario scenario =
       launched(asked_document(launch_verb(), arguments, catalogue), catalogue);
   return tell_launch(launch_in_kind(scenario, arguments, catalogue), scenario, arguments,
@@ -103,25 +116,35 @@ Scenario launched(TomlValue document, const Catalogue& catalogue) {
   return scenario;
 }
 
-void add_job(Launch& launch, const Scenario& scenario, const Arguments& arguments,
-             const Catalogue& catalogue) {
+JobRequest asked_job(const Arguments& arguments) {
   const bool slurm = arguments.has("job") && arguments.choice("job") == "slurm";
   for (const char* option : {"job-time", "job-partition", "job-account"})
     if (!slurm && arguments.has(option))
       throw UsageError(fmt::format("--{} is of --job slurm", option));
-  if (!arguments.has("job")) return;
+  if (!arguments.has("job")) return {};
   JobRequest job{arguments.choice("job"), plain_word(arguments, "job-time"), "",
                  plain_word(arguments, "job-partition"), plain_word(arguments, "job-account")};
+  if (!job.time.empty() && !is_slurm_time(job.time))
+    throw UsageError(fmt::format("--job-time {} is no time of Slurm's", job.time),
+                     "90 (minutes), 90:00, 4:00:00, 1-4, 1-4:30 or 1-4:30:00");
+  return job;
+}
+
+void add_job(Launch& launch, const Scenario& scenario, const Arguments& arguments,
+             const Catalogue& catalogue) {
+  JobRequest job = asked_job(arguments);
+  if (job.kind.empty()) return;
   if (!has_command(launch))
     throw InputError("--job", "these words are laid over your own configuration",
                      "your own script starts it, --framework names one that is written whole");
-  if (slurm && job.time.empty() && scenario.goal.on()) forecast_time(job, scenario, catalogue);
+  if (job.kind == "slurm" && job.time.empty() && scenario.goal.on())
+    add_forecast_time(job, launch, scenario, catalogue);
   launch.files.push_back(job_script(launch, scenario, job));
 }
 
 int tell_launch(Launch launch, const Scenario& scenario, const Arguments& arguments,
                 const Catalogue& catalogue) {
-  if (launch.files.empty()) throw InputError("stepcast launch", launch.why_not);
+  if (launch.files.empty()) throw InputError(scenario.origin, launch.why_not);
   add_job(launch, scenario, arguments, catalogue);
   for (const std::string& note : launch.notes) tell(stderr, "stepcast: " + note + "\n");
   if (!arguments.has("out")) return print_launch(launch), exit_ok;

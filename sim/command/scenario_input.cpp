@@ -36,6 +36,10 @@ void add_line(Launch& launch, const std::string& line) {
   }
 }
 
+void add_lacking(Launch& launch, const char* what, const std::vector<std::string>& all) {
+  if (!all.empty()) launch.notes.push_back(fmt::format("{}: {}.", what, fmt::join(all, ", ")));
+}
+
 /// What the files say beside a plan: before Megatron-LM's arguments in its command, in DeepSpeed's
 /// configuration.
 void add_own(Launch& launch, const LaunchInput& input, const Scenario& scenario) {
@@ -47,15 +51,18 @@ void add_own(Launch& launch, const LaunchInput& input, const Scenario& scenario)
     first.text = deepspeed_over(input.json, first.text,
                                 named == word_for(optimizer_form_names, scenario.plan.optimizer));
   }
-  if (first.name == "trl.yaml")
+  if (first.name == "trl.yaml") {
     for (const std::string& line : input.own_lines) add_line(launch, line);
+    add_lacking(launch, "trl.yaml lacks what is not known as one line", input.open_arguments);
+  }
   constexpr std::string_view plan = "$(cat megatron.args)";
   const std::size_t at = first.use.find(plan);
-  if (at == std::string::npos || input.own_arguments.empty()) return;
+  if (at == std::string::npos) return;
+  add_lacking(launch, "own.args lacks what only your shell knows", input.open_arguments);
+  add_lacking(launch, "own.args lacks what $(cat own.args) would take apart, put it behind",
+              input.cut_arguments);
+  if (input.own_arguments.empty()) return;
   first.use.insert(at, "$(cat own.args) ");
-  if (!input.open_arguments.empty())
-    launch.notes.push_back(fmt::format("own.args lacks what only your shell knows: {}.",
-                                       fmt::join(input.open_arguments, ", ")));
   launch.files.push_back({"own.args", fmt::format("{}\n", fmt::join(input.own_arguments, "\n")),
                           "what your files say beside the plan"});
 }

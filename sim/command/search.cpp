@@ -192,6 +192,7 @@ int search(const Arguments& arguments, const Catalogue& catalogue) {
     return answer_search(stored.request, stored.arguments, origin, catalogue);
   }
   check_kept_plans(own, arguments);
+  asked_job(arguments);
   if (arguments.has("status")) return show_plans_status(own, arguments);
   const PlansRequest request{asked_search(own, arguments, catalogue),
                              option_words(arguments, search_answer_options)};

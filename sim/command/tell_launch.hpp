@@ -16,11 +16,17 @@ inline constexpr Option job_option{
 inline constexpr Option job_time_option{
     "job-time", "TIME", "",
     "of --job slurm: 4:00:00; else what run_goal.tokens are forecast to take"};
-inline constexpr Option job_partition_option{"job-partition", "NAME", "", "of --job slurm"};
-inline constexpr Option job_account_option{"job-account", "NAME", "", "of --job slurm"};
+inline constexpr Option job_partition_option{"job-partition", "NAME", "",
+                                             "of --job slurm: the partition that it runs in"};
+inline constexpr Option job_account_option{"job-account", "NAME", "",
+                                           "of --job slurm: the account that pays for it"};
 
-/// Adds the script that --job asks for. Throws UsageError for words of Slurm without it, InputError
-/// where the launch has no command.
+/// What --job asks for, looked at before anything is computed; no kind: nothing. Throws UsageError
+/// for words of Slurm without it, or that are none.
+JobRequest asked_job(const Arguments& arguments);
+
+/// Adds the script that --job asks for. Throws as asked_job, and InputError where the launch has no
+/// command. A time that cannot be forecast is a note.
 void add_job(Launch& launch, const Scenario& scenario, const Arguments& arguments,
              const Catalogue& catalogue);
 

@@ -6,6 +6,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/json_text.hpp"
+#include "sim/inputs/beside_plan.hpp"
 #include "sim/inputs/formats.hpp"
 #include "sim/inputs/launch_arguments.hpp"
 #include "sim/inputs/named_files.hpp"
@@ -13,7 +14,6 @@
 #include "sim/inputs/text_pieces.hpp"
 #include "sim/inputs/yaml_settings.hpp"
 #include "sim/launch/trainer_words.hpp"
-#include "sim/network/nccl/variables.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -71,6 +71,10 @@ Settings command_settings(const ShellCommand& command) {
     if (!value.starts_with("$")) out.set(name, value);
   for (const LaunchArgument& argument : command_arguments(command.words))
     out.set(argument.name, argument.value);
+  std::string apart;
+  for (const std::string& word : command.words)
+    if (word.find_first_of(" \t\n") != std::string::npos) apart += word + '\0';
+  if (!apart.empty()) out.set(std::string(words_with_blanks), apart);
   add_hydra_words(command, out);
   out.set("@program", program);
   out.set("@arguments", "True");
@@ -105,11 +109,6 @@ Settings without_dashes(const Settings& said) {
   if (arguments)
     for (const char* beside : {"LAUNCHER", "METRICS", "TEST_TYPE", "MODE"}) out.erase(beside);
   return out;
-}
-
-bool is_read_from_environment(std::string_view name) {
-  return name.starts_with("NCCL_") || name == "PYTORCH_CUDA_ALLOC_CONF" ||
-         name == "PYTORCH_ALLOC_CONF";
 }
 
 class ScriptSettings {
@@ -278,72 +277,6 @@ void leave_out(Settings& settings, const Settings& earlier) {
   }
 }
 
-/// Arguments that are the user's own whatever the plan: data, learning rate, the tokenizer that a
-/// vocabulary was read from. Those of torchrun and variables of the environment are none.
-void own_arguments(const Settings& settings, WordTables tables, LaunchInput& input) {
-  constexpr std::string_view launchers[] = {"node_rank", "master_", "rdzv", "local_ranks_filter",
-                                            "log_dir",   "tee",     "role", "max_restarts"};
-  for (const auto& [name, value] : settings.all()) {
-    const LaunchWord* word = find_word(tables, name);
-    const bool vocabulary =
-        word != nullptr && word->key == "model.vocab" && !name.ends_with("vocab_size");
-    const bool in_a_plan =
-        word != nullptr && word->use != Use::ignored && word->use != Use::unsaid && !vocabulary;
-    const bool launcher =
-        std::ranges::any_of(launchers, [&](std::string_view one) { return name.starts_with(one); });
-    const bool variable = std::ranges::any_of(name, [](char c) { return c >= 'A' && c <= 'Z'; });
-    const bool open = value.find_first_of("$`\"'") != std::string::npos;
-    if (in_a_plan || launcher || variable || value.empty() || value == "False" ||
-        name.starts_with('@'))
-      continue;
-    std::string argument = "--" + name;
-    std::ranges::replace(argument, '_', '-');
-    (open ? input.open_arguments : input.own_arguments)
-        .push_back(value == "True" ? argument : argument + " " + value);
-  }
-}
-
-/// NCCL's variables that mean something here, and the allocator's segments; taken out of
-/// `settings`.
-void take_environment(Settings& settings, Facts& facts, const std::string& source) {
-  std::vector<std::string> taken;
-  for (const auto& [name, value] : settings.all()) {
-    if (!is_read_from_environment(name) || value.find('$') != std::string::npos) continue;
-    taken.push_back(name);
-    if (!name.starts_with("NCCL_")) {
-      if (says(value, "expandable_segments:True"))
-        facts.set("software.expandable_segments", {true, ""}, source);
-      continue;
-    }
-    try {
-      nccl_overrides({{name, value, source}});
-      facts.set("nccl." + name, toml_text(value, ""), source);
-    } catch (
-        const InputError& error) {  // nothing in the model, or nothing that NCCL is known to read
-      if (says(error.what(), "unknown variable"))
-        facts.notes.push_back(name + " is no variable of NCCL that is known here.");
-    }
-  }
-  for (const std::string& name : taken) settings.erase(name);
-}
-
-/// As own_arguments, of what transformers and TRL read; the model by their own name.
-void own_lines(const Settings& settings, LaunchInput& input) {
-  const LaunchWords others[] = {accelerate_words(), deepspeed_words()}, own[] = {trainer_words()};
-  for (const auto& [name, value] : settings.all()) {
-    const LaunchWord* word = find_word(own, name);
-    const bool in_a_plan = word != nullptr && word->use != Use::ignored &&
-                           word->use != Use::unsaid && name != "model_name_or_path";
-    const bool theirs = word != nullptr || find_word(others, name) == nullptr;
-    const bool variable = std::ranges::any_of(name, [](char c) { return c >= 'A' && c <= 'Z'; });
-    if (in_a_plan || !theirs || variable || name.find_first_of(".@") != std::string::npos ||
-        value.find('$') != std::string::npos)
-      continue;
-    const bool plain = value.find_first_of(":#'\"{}&*!|>%`\n") == std::string::npos;
-    input.own_lines.push_back(name + ": " + (plain ? value : json_text(nlohmann::json(value))));
-  }
-}
-
 std::string listed(const std::vector<std::string>& all) {
   return fmt::format("{}", fmt::join(all, ", "));
 }
@@ -374,8 +307,9 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
   if (files.size() == 1 && is_launch_json(files[0])) out.json = bare(files[0].text);
   all.erase("@program");
   all.erase("@arguments");
-  take_environment(all, out.facts, names);
-  if (format->words[0] == trainer_words) own_lines(all, out);
+  all.erase(std::string(words_with_blanks));
+  take_environment(all, out.facts, files);
+  if (format->words[0] == trainer_words) own_lines(files, all, out);
   out.understanding = understanding_of(format->tables(), all);
   return out;
 }

@@ -20,8 +20,10 @@ struct LaunchInput {
   std::string stack{};  // of own_words.hpp: what is written goes over the user's own file
   std::vector<std::string> own_arguments{};   // "--lr 3e-4": of a command line, in no plan
   std::vector<std::string> open_arguments{};  // of them those whose value only a shell knows
+  std::vector<std::string> cut_arguments{};   // and those that $(cat FILE) would take apart
   std::string json{};                         // DeepSpeed's, where that alone was read
-  std::vector<std::string> own_lines{};       // "dataset_name: mine", of TRL's YAML, in no plan
+  std::vector<std::string> own_lines{};  // "dataset_name: mine", of TRL's YAML, in no plan; a key
+                                         // with the lines below it
 };
 
 struct NamedText {

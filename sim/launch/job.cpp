@@ -90,10 +90,9 @@ std::string slurm_script(const Command& command, const Scenario& s, const JobReq
       "{}{}"
       "srun --kill-on-bad-exit=1 bash -c '{} \"$@\"' job \"$@\"\n",
       s.nodes, s.gpus / s.nodes,
-      sbatch_line("time", job.time,
-                  says_time ? job.time_source : "--job-time says it: a plan does not"),
+      sbatch_line("time", job.time, says_time ? job.time_source : "not known: give --job-time"),
       sbatch_line("partition", job.partition,
-                  job.partition.empty() ? "--job-partition says it" : ""),
+                  job.partition.empty() ? "not known: give --job-partition" : ""),
       job.account.empty() ? "" : sbatch_line("account", job.account, ""), command.environment,
       environment_of(s), started(command, s, true));
 }
@@ -114,6 +113,27 @@ std::string torchrun_script(const Command& command, const Scenario& s) {
 }  // namespace
 
 bool has_command(const Launch& launch) { return file_with_command(launch) != launch.files.end(); }
+
+bool is_slurm_time(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  const bool days = dash != std::string_view::npos;
+  std::string_view clock = text;
+  const auto is_number = [](std::string_view part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (days) {
+    if (!is_number(text.substr(0, dash))) return false;
+    clock = text.substr(dash + 1);
+  }
+  constexpr int most_parts = 3;  // hours, minutes, seconds
+  for (int parts = 1; parts <= most_parts; ++parts) {
+    const std::size_t colon = clock.find(':');
+    if (!is_number(clock.substr(0, colon))) return false;
+    if (colon == std::string_view::npos) return true;
+    clock = clock.substr(colon + 1);
+  }
+  return false;
+}
 
 std::string slurm_time(double seconds) {
   const auto minutes = static_cast<std::int64_t>(std::ceil(seconds / 60));

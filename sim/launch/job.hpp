@@ -26,6 +26,10 @@ LaunchFile job_script(const Launch& launch, const Scenario& scenario, const JobR
 /// Whether a file of it says the command that starts it.
 bool has_command(const Launch& launch);
 
+/// Whether Slurm reads it as a time: "90" minutes, "90:00", "4:00:00", "1-4", "1-4:30",
+/// "1-4:30:00".
+bool is_slurm_time(std::string_view text);
+
 /// "1-04:30:00": so many seconds, up to the next minute, as Slurm has it.
 std::string slurm_time(double seconds);
 

@@ -201,11 +201,20 @@ constexpr std::array without_effect{"NCCL_CROSS_NIC",
                                     "NCCL_IGNORE_CPU_AFFINITY",
                                     "NCCL_IB_QPS_PER_CONNECTION"};
 
+}  // namespace
+
+NcclName nccl_name(const std::string& name) {
+  if (readers().contains(name)) return NcclName::read;
+  return std::ranges::find(without_effect, name) != without_effect.end() ? NcclName::without_effect
+                                                                         : NcclName::unknown;
+}
+
+namespace {
+
 const Reader& reader_of(const NcclVariable& variable) {
-  const auto found = readers().find(variable.name);
-  if (found != readers().end()) return found->second;
-  if (std::find(without_effect.begin(), without_effect.end(), variable.name) !=
-      without_effect.end())
+  const NcclName known_as = nccl_name(variable.name);
+  if (known_as == NcclName::read) return readers().at(variable.name);
+  if (known_as == NcclName::without_effect)
     throw InputError(variable.where, variable.name + " changes nothing in the model",
                      "leave it out");
   std::vector<std::string> known;

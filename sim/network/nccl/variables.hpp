@@ -2,6 +2,7 @@
 // that NCCL knows but that changes nothing in the model is refused rather than ignored.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ struct NcclVariable {
 
   friend bool operator==(const NcclVariable&, const NcclVariable&) = default;
 };
+
+/// Whether NCCL reads a variable of this name, and whether it changes anything in the model.
+enum class NcclName : std::uint8_t { unknown, without_effect, read };
+NcclName nccl_name(const std::string& name);
 
 /// Throws InputError at the variable on an unknown name (with a suggestion), a value that NCCL does
 /// not know, or limits that contradict each other.

@@ -36,3 +36,10 @@ TEST_CASE("a job is the whole script around a launch") {
   CHECK_THAT(job_script(launch_of(small), small, {"slurm"}).text,
              Contains("accelerate launch --num_machines 64 --machine_rank $SLURM_NODEID"));
 }
+
+TEST_CASE("a time is one of Slurm's forms") {
+  for (const char* time : {"90", "90:00", "4:00:00", "1-4", "1-4:30", "1-04:30:00"})
+    CHECK(is_slurm_time(time));
+  for (const char* time : {"", "banana", "4h", "-4", "1-", "1:2:3:4", "4:", ":4", "1-2-3", "1.5"})
+    CHECK_FALSE(is_slurm_time(time));
+}
