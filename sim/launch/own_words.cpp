@@ -8,6 +8,7 @@
 #include "sim/files/json_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/launch/forms.hpp"
+#include "sim/launch/megatron_arguments.hpp"
 #include "sim/launch/own_word_forms.hpp"
 #include "sim/launch/trainer_words.hpp"
 #include "sim/scenario/model_members.hpp"
