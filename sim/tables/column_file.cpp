@@ -35,18 +35,6 @@ bool is_flat(const std::string& path) {
 
 }  // namespace
 
-std::vector<TextRun> ColumnReader::text_runs(const std::string& dataset) const {
-  std::vector<TextRun> runs;
-  for (std::size_t end = 0; std::string & text : texts(dataset)) {
-    ++end;
-    if (!runs.empty() && runs.back().text == text)
-      runs.back().end = end;
-    else
-      runs.push_back({std::move(text), end});
-  }
-  return runs;
-}
-
 std::unique_ptr<ColumnWriter> write_columns(const std::string& path) {
   if (path.ends_with(flat_ending)) return std::make_unique<FlatWriter>(path);
   std::unique_ptr<ColumnWriter> made;

@@ -3,10 +3,12 @@
 // libraries. Knows no table of ours.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stepcast::sim {
@@ -59,8 +61,19 @@ class ColumnReader {
   virtual std::vector<double> doubles(const std::string& dataset) const = 0;
   virtual std::vector<std::int64_t> integers(const std::string& dataset) const = 0;
   virtual std::vector<std::string> texts(const std::string& dataset) const = 0;
-  /// The same as runs, which of a sorted column are few.
-  virtual std::vector<TextRun> text_runs(const std::string& dataset) const;
+  /// The same as runs, which of a sorted column are few. Inline: the HDF5 module has readers too,
+  /// and finds no function of a program that is linked statically.
+  virtual std::vector<TextRun> text_runs(const std::string& dataset) const {
+    std::vector<TextRun> runs;
+    for (std::string& text : texts(dataset)) {
+      const std::size_t end = runs.empty() ? 1 : runs.back().end + 1;
+      if (!runs.empty() && runs.back().text == text)
+        runs.back().end = end;
+      else
+        runs.push_back({std::move(text), end});
+    }
+    return runs;
+  }
 };
 
 /// The ending of the flat form.
