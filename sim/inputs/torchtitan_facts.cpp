@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/inputs/formats.hpp"
 #include "sim/inputs/launch_facts.hpp"
 #include "sim/inputs/translator.hpp"
 #include "sim/launch/torchtitan_registry.hpp"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/arithmetic.hpp"
 #include "workloads/pieces/linear_piece.hpp"
 #include "workloads/pieces/norm_piece.hpp"
 #include "workloads/plan/layer_shape.hpp"
