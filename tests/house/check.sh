@@ -23,7 +23,7 @@ about() {
     clang) echo "each file alone by clang, the same predictions" ;;
     asan) echo "the suite under ASan and UBSan" ;;
     tsan) echo "what runs on several threads, under TSan" ;;
-    fuzz) echo "a minute of libFuzzer a reader" ;;
+    fuzz) echo "twenty seconds of libFuzzer a reader" ;;
     faults) echo "a thousand kills, pauses and resets" ;;
     disks) echo "every writer on every disk that fails" ;;
   esac
@@ -43,7 +43,7 @@ run_part() {
         ctest --preset release -L browser
       ;;
     whole) STEPCAST_CHECK=whole ./dev test ;;
-    fuzz) ./dev fuzz all 60 ;;
+    fuzz) ./dev fuzz all 20 ;;
     faults) ./dev faults 1000 ;;
     disks) ./dev faults disks ;;
   esac

@@ -82,8 +82,9 @@ void check_bounds_of_experts(std::uint64_t seed, std::size_t wanted) {
   std::ranges::sort(tightness);
   CAPTURE(tightness[tightness.size() / 10]);
   CHECK(tightness[tightness.size() / 2] > 0.5);  // or it would prove nothing
-  CHECK(dispatchers.size() == 4);
-  CHECK(recipes.size() > (wanted < 2000 ? 1 : 3));  // few plans, few spaces
+  // Few plans are of few spaces.
+  CHECK(dispatchers.size() >= (wanted < 200 ? 3 : 4));
+  CHECK(recipes.size() > (wanted < 2000 ? 1 : 3));
   CHECK(graphs.size() == 3);
   CAPTURE(beside);
   CHECK(beside.size() >= 3);
