@@ -32,7 +32,7 @@ constexpr Option search_own_options[] = {
     {"fix", "KEY=VALUE", "", "a knob stays: plan.tensor=4, or [2,4]; may be repeated"},
     {"allow-tp-across-nodes", "", "", "also tensor degrees above the GPUs of a node"},
     {"top", "N", "", "plans whose order is proven, and shown (default: 10)"},
-    {"limit", "N", "", "simulate no more plans than that"},
+    {"limit", "N", "", "simulate so many plans at most, and as many risky ones"},
     {"time", "SPAN", "", "end after that time, 60s, with the gap that is left"},
     {"all", "", "", "simulate every plan that fits"},
     {"json", "", "", "print JSON"},

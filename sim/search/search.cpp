@@ -83,7 +83,7 @@ class Search {
     return stop_ || (options_.deadline && std::chrono::steady_clock::now() >= *options_.deadline);
   }
   bool ended() const {
-    return (options_.limit > 0 && result_.simulated() >= options_.limit) || late();
+    return (options_.limit > 0 && result_.found.size() >= options_.limit) || late();
   }
 
   double least_value(const LeastStep& least, const Scenario& base) const {
@@ -244,6 +244,8 @@ class Search {
     risky_below_ = std::numeric_limits<double>::infinity();
     if (!result_.found.empty()) risky_below_ = result_.found.front().value;
     if (result_.risky.fastest) risky_below_ = std::min(risky_below_, result_.risky.fastest->value);
+    if (options_.limit > 0 && result_.risky.simulated + places.size() > options_.limit)
+      risky_below_ = 0;
     const std::atomic<bool> to_the_end{false};
     for_each_index(places.size(), options_.threads, to_the_end,
                    [&](std::size_t i) { tried[i] = try_plan(places[i], *rooms[i]); });
@@ -269,7 +271,7 @@ class Search {
   /// its proof wherever a share does. Returns the first that was not taken.
   std::size_t simulate_from(std::size_t next) {
     std::size_t end = std::min(queue_.size(), next + batch_of_simulations * options_.share.of);
-    if (options_.limit > 0) end = std::min(end, next + (options_.limit - result_.simulated()));
+    if (options_.limit > 0) end = std::min(end, next + (options_.limit - result_.found.size()));
     std::vector<std::size_t> places(end - next);
     std::iota(places.begin(), places.end(), next);
     try_plans(places);
@@ -378,15 +380,19 @@ std::string plan_words(const SearchSpace& space, const KnobValues& c) {
 SearchResult search_plans(const SearchSpace& space, const SearchMachine& machine,
                           const SearchOptions& options, const std::atomic<bool>& stop) {
   SearchResult out = Search(space, machine, options, stop, false).run();
-  if (!options.risky_if_none || !out.found.empty() || !out.risky.fastest) return out;
+  if (!options.risky_if_none || !out.found.empty() || out.risky.plans == 0) return out;
+  const bool all = out.walked && out.open == 0;
   if (!out.ended) {
     out = Search(space, machine, options, stop, true).run();
-  } else {  // no time to look again
+  } else if (out.risky.fastest) {  // no time to look again
     out.found.push_back(*std::move(out.risky.fastest));
     out.risky.fastest.reset();
     --out.risky.simulated;
     --out.risky.plans;
+  } else {
+    return out;
   }
+  out.risky.all_looked_at = all;
   out.risky.taken = true;
   return out;
 }

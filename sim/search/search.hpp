@@ -24,9 +24,11 @@ namespace stepcast::sim {
 enum class Objective : std::uint8_t { step, energy, dollars };
 
 struct SearchOptions {
-  std::size_t top = 10;   // plans whose order is proven
-  double near = 0.05;     // and all that lie so near the best
-  std::size_t limit = 0;  // simulations; 0: as many as the proof needs
+  std::size_t top = 10;  // plans whose order is proven
+  double near = 0.05;    // and all that lie so near the best
+  /// Simulations of plans that run.fits takes, and as many at most of risky ones; 0: as many as the
+  /// proof needs.
+  std::size_t limit = 0;
   std::optional<std::chrono::steady_clock::time_point> deadline{};
   unsigned threads = 1;
   bool all = false;  // simulate whatever fits
@@ -96,7 +98,8 @@ struct RiskyPlans {
   std::size_t plans = 0;      // of those that were looked at
   std::size_t simulated = 0;  // of them, what might have been the fastest
   std::optional<Found> fastest{};
-  bool taken = false;  // nothing is likelier: they are what was found
+  bool taken = false;          // nothing likelier was found: they are what was
+  bool all_looked_at = false;  // and nothing is likelier
 };
 
 struct SearchResult {

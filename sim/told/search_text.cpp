@@ -272,7 +272,8 @@ std::string risky_text(const SearchAnswer& a) {
   const RunOptions& run = a.space.bases().front().run;
   const std::string wanted = percent(run.fits), least = percent(run.left_out_below());
   if (risky.taken)
-    return fmt::format("no plan fits with {}: those below fit with {} and more\n", wanted, least);
+    return fmt::format("no plan {}fits with {}: those below fit with {} and more\n",
+                       risky.all_looked_at ? "" : "looked at ", wanted, least);
   if (risky.plans == 0) return {};
   std::string out = fmt::format("{} more fit with {} to {} and are left out (--fits {} takes them)",
                                 grouped(static_cast<std::int64_t>(risky.plans)), least, wanted,

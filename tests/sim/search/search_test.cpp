@@ -177,6 +177,10 @@ TEST_CASE("law: what likely fits is in order; of the rest the fastest is told wh
     REQUIRE(result.proven());
     REQUIRE(result.risky.taken == likely.found.empty());
     REQUIRE(first(result, 3) == first(likely.found.empty() ? risky : likely, 3));
+    const SearchResult limited = search_plans(space, machine, {.limit = 1}, never);
+    REQUIRE(limited.found.size() == 1);  // of the likely ones, if there is any
+    CHECK((*limited.found[0].report.p_fits < base.run.fits) == likely.found.empty());
+    CHECK(limited.risky.all_looked_at == likely.found.empty());
     const std::string text = unfolded(search_text({space, {}, result, {}, {}}, ""));
     if (result.risky.taken) {
       ++none;
