@@ -120,7 +120,7 @@ JobRequest asked_job(const Arguments& arguments) {
   const bool slurm = arguments.has("job") && arguments.choice("job") == "slurm";
   for (const char* option : {"job-time", "job-partition", "job-account"})
     if (!slurm && arguments.has(option))
-      throw UsageError(fmt::format("--{} is of --job slurm", option));
+      throw UsageError(fmt::format("--{} is of --job slurm", option), "give that too");
   if (!arguments.has("job")) return {};
   JobRequest job{arguments.choice("job"), plain_word(arguments, "job-time"), "",
                  plain_word(arguments, "job-partition"), plain_word(arguments, "job-account")};

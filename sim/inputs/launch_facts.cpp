@@ -129,11 +129,17 @@ void JsonFacts::sharding() {
 }
 
 void JsonFacts::fsdp() {
-  for (const char* key : {"model.layers", "model.hidden", "model.heads", "model.kv_heads",
-                          "model.head_dim", "model.ffn_hidden", "model.vocab"})
+  for (const char* key :
+       {"model.layers", "model.hidden", "model.heads", "model.kv_heads", "model.head_dim",
+        "model.ffn_hidden", "model.vocab", "model.max_positions"})
     number(key, key);
+  for (const char* key : {"model.biases", "model.tied_embeddings", "model.rope"})
+    if (find(key) != nullptr) set(key, on(key));
   for (const auto& [setting, key] : {std::pair{"model.name", "model.name"},
+                                     {"model.norm", "model.norm"},
+                                     {"model.activation", "model.activation"},
                                      {"framework", "software.framework"},
+                                     {"version", "software.version"},
                                      {"checkpoint_wrapper.mode", "plan.recompute"},
                                      {"training.set_requires_gradient_sync", "plan.reduce"}})
     if (const std::string said = word(setting); !said.empty()) set(key, said);
@@ -142,6 +148,7 @@ void JsonFacts::fsdp() {
                                      {"training.micro_batch_size", "batch.micro_batch"},
                                      {"checkpoint_wrapper.every", "plan.recompute_every"}})
     number(setting, key);
+  if (on("training.compile")) set("software.fusion", std::string("compiled"));
   set("plan.sequence_parallel", on("parallelize_module.sequence_parallel"));
   mesh();
   sharding();

@@ -8,6 +8,7 @@
 #include "sim/files/json_text.hpp"
 #include "sim/files/names.hpp"
 #include "sim/launch/forms.hpp"
+#include "sim/launch/fsdp_script.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -84,19 +85,27 @@ OrderedJson training_of(const Scenario& s) {
 }
 
 OrderedJson model_of(const Scenario& s) {
-  return {{"name", s.model.name},
-          {"layers", s.model.layers},
-          {"hidden", s.model.hidden},
-          {"heads", s.model.heads},
-          {"kv_heads", s.model.kv_heads},
-          {"head_dim", s.model.head_dim},
-          {"ffn_hidden", s.model.ffn_hidden},
-          {"vocab", s.model.vocab}};
+  OrderedJson out{{"name", s.model.name},
+                  {"layers", s.model.layers},
+                  {"hidden", s.model.hidden},
+                  {"heads", s.model.heads},
+                  {"kv_heads", s.model.kv_heads},
+                  {"head_dim", s.model.head_dim},
+                  {"ffn_hidden", s.model.ffn_hidden},
+                  {"vocab", s.model.vocab},
+                  {"norm", word_for(norm_names, s.model.norm)},
+                  {"activation", word_for(activation_names, s.model.activation)},
+                  {"biases", s.model.biases},
+                  {"tied_embeddings", s.model.tied_embeddings},
+                  {"rope", s.model.rope}};
+  if (workloads::learned_positions(s.model)) out["max_positions"] = s.model.max_positions;
+  return out;
 }
 
 OrderedJson document_of(const Scenario& s) {
   OrderedJson out;
   out["framework"] = s.software.framework;
+  out["version"] = s.software.version;
   out["model"] = model_of(s);
   out["init_device_mesh"] = mesh_of(s);
   add_sharding(s, out);
@@ -121,8 +130,14 @@ Launch fsdp_launch(const Scenario& s) {
     out.notes = common_notes(s, {"software.fusion", "plan.reduce"});
   else
     out.notes = common_notes(s, {"software.fusion", "plan.reduce", "plan.prefetch"});
+  const std::string lacks = first_fsdp(s) ? "" : fsdp_script_lacks(s);
+  const bool scripted = !first_fsdp(s) && lacks.empty();
+  if (!lacks.empty())
+    out.notes.push_back("train_fsdp2.py has not " + lacks + ": a script of yours reads fsdp.json.");
   out.files.push_back(
-      {"fsdp.json", json_text(document_of(s), 2) + "\n", torchrun(s, "your_script.py fsdp.json")});
+      {"fsdp.json", json_text(document_of(s), 2) + "\n",
+       torchrun(s, scripted ? "train_fsdp2.py fsdp.json" : "your_script.py fsdp.json")});
+  if (scripted) out.files.push_back({"train_fsdp2.py", fsdp_script(), "what reads fsdp.json"});
   return out;
 }
 

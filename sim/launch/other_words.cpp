@@ -286,7 +286,54 @@ constexpr LaunchWord nemo_rows[] = {
     {"exp_manager*", ignored},   {"run*", ignored},
 };
 
-constexpr LaunchWord fsdp_rows[] = {{"*", read}};
+constexpr LaunchWord fsdp_rows[] = {
+    {"framework", read},
+    {"version", read},
+    {"model.name", read},
+    {"model.layers", count, "model.layers"},
+    {"model.hidden", count, "model.hidden"},
+    {"model.heads", count, "model.heads"},
+    {"model.kv_heads", count, "model.kv_heads"},
+    {"model.head_dim", count, "model.head_dim"},
+    {"model.ffn_hidden", count, "model.ffn_hidden"},
+    {"model.vocab", count, "model.vocab"},
+    {"model.norm", read},
+    {"model.activation", read},
+    {"model.biases", flag, "model.biases"},
+    {"model.tied_embeddings", flag, "model.tied_embeddings"},
+    {"model.rope", flag, "model.rope"},
+    {"model.max_positions", count, "model.max_positions"},
+    {"init_device_mesh.pp", read},
+    {"init_device_mesh.dp_replicate", read},
+    {"init_device_mesh.dp_shard", read},
+    {"init_device_mesh.cp", read},
+    {"init_device_mesh.tp", read},
+    {"FullyShardedDataParallel.sharding_strategy", read},
+    {"FullyShardedDataParallel.mixed_precision.param_dtype", read},
+    {"FullyShardedDataParallel.mixed_precision.reduce_dtype", read},
+    {"fully_shard.reshard_after_forward", read},
+    {"fully_shard.set_modules_to_forward_prefetch", count, "plan.prefetch"},
+    {"fully_shard.mp_policy.param_dtype", read},
+    {"fully_shard.mp_policy.reduce_dtype", read},
+    {"replicate.mp_policy.param_dtype", read},
+    {"replicate.mp_policy.reduce_dtype", read},
+    {"parallelize_module.sequence_parallel", flag, "plan.sequence_parallel"},
+    {"pipelining.schedule", read},
+    {"pipelining.layers_per_part", read},
+    {"pipelining.n_microbatches", ignored},  // follows from the batches
+    {"checkpoint_wrapper.mode", read},
+    {"checkpoint_wrapper.every", count, "plan.recompute_every"},
+    {"training.sequence_length", count, "model.sequence"},
+    {"training.global_batch_size", count, "batch.global"},
+    {"training.micro_batch_size", count, "batch.micro_batch"},
+    {"training.num_micro_batches", ignored},
+    {"training.set_requires_gradient_sync", read},
+    {"training.compile", read},
+    {"nnodes", ignored},  // the mesh says how many ranks
+    {"nproc_per_node", ignored},
+    {"node_rank", ignored},
+    {"master*", ignored},
+};
 
 }  // namespace
 

@@ -95,7 +95,7 @@ constexpr Refusal torchtitan_expert_refusals[] = {
      }},
 };
 
-TomlValue number(std::int64_t value) { return {value, {}}; }
+TomlValue toml_count(std::int64_t value) { return {value, {}}; }
 TomlValue word(std::string text) { return toml_text(std::move(text), {}); }
 TomlValue yes_or_no(bool value) { return {value, {}}; }
 
@@ -162,8 +162,8 @@ std::string schedule_of(const Scenario& s) {
 /// Points are named one by one: what layers_per_stage says counts embedding and head as layers.
 void set_stages(const Scenario& s, TomlValue& out) {
   const std::string table = of_2024(s) ? "experimental." : "parallelism.";
-  set_key(out, table + "pipeline_parallel_degree", number(s.plan.pipeline));
-  set_key(out, table + "context_parallel_degree", number(s.plan.context));
+  set_key(out, table + "pipeline_parallel_degree", toml_count(s.plan.pipeline));
+  set_key(out, table + "context_parallel_degree", toml_count(s.plan.context));
   if (s.plan.pipeline == 1) return;
   if (s.plan.schedule == workloads::Schedule::listed)
     set_key(out, table + "pipeline_parallel_schedule_csv", word(s.plan.orders.list->file));
@@ -171,10 +171,10 @@ void set_stages(const Scenario& s, TomlValue& out) {
     set_key(out, table + "pipeline_parallel_schedule", word(schedule_of(s)));
   if (of_2024(s)) {
     set_key(out, table + "pipeline_parallel_split_points", split_points(s));
-    set_key(out, table + "pipeline_parallel_microbatches", number(s.batch.micro_batches));
+    set_key(out, table + "pipeline_parallel_microbatches", toml_count(s.batch.micro_batches));
   } else {
     set_key(out, table + "module_fqns_per_model_part", modules_of_parts(s));
-    set_key(out, table + "pipeline_parallel_microbatch_size", number(s.batch.micro_batch));
+    set_key(out, table + "pipeline_parallel_microbatch_size", toml_count(s.batch.micro_batch));
   }
 }
 
@@ -185,10 +185,10 @@ std::int64_t local_batch_size(const Scenario& s) {
 
 void set_training(const Scenario& s, TomlValue& out) {
   const bool old = of_2024(s);
-  set_key(out, "training.seq_len", number(s.batch.sequence));
+  set_key(out, "training.seq_len", toml_count(s.batch.sequence));
   set_key(out, old ? "training.batch_size" : "training.local_batch_size",
-          number(local_batch_size(s)));
-  if (!old) set_key(out, "training.global_batch_size", number(s.global_batch));
+          toml_count(local_batch_size(s)));
+  if (!old) set_key(out, "training.global_batch_size", toml_count(s.global_batch));
   set_key(out, "training.mixed_precision_param", word(torch_dtype(s.precision.compute)));
   set_key(out, "training.mixed_precision_reduce", word("float32"));
   if (old) set_key(out, "training.compile", yes_or_no(s.software.compiled()));
@@ -197,9 +197,9 @@ void set_training(const Scenario& s, TomlValue& out) {
 void set_degrees(const Scenario& s, TomlValue& out) {
   const std::string table = of_2024(s) ? "training." : "parallelism.";
   const DataMesh mesh = data_mesh(s);
-  set_key(out, table + "data_parallel_replicate_degree", number(mesh.replicate));
-  set_key(out, table + "data_parallel_shard_degree", number(mesh.shard));
-  set_key(out, table + "tensor_parallel_degree", number(s.plan.tensor));
+  set_key(out, table + "data_parallel_replicate_degree", toml_count(mesh.replicate));
+  set_key(out, table + "data_parallel_shard_degree", toml_count(mesh.shard));
+  set_key(out, table + "tensor_parallel_degree", toml_count(s.plan.tensor));
   if (!of_2024(s) && s.plan.data != DataParallel::ddp && mesh.shard * s.plan.context > 1)
     set_key(out, "parallelism.fsdp_reshard_after_forward",
             word(s.plan.data == DataParallel::zero3 ? "always" : "never"));
@@ -214,8 +214,8 @@ void set_degrees(const Scenario& s, TomlValue& out) {
 void set_experts(const Scenario& s, TomlValue& out) {
   if (!has_experts(s)) return;
   const bool deepep = s.plan.expert.dispatcher == workloads::Dispatcher::node_aware;
-  set_key(out, "parallelism.expert_parallel_degree", number(s.plan.expert.degree));
-  set_key(out, "parallelism.expert_tensor_parallel_degree", number(s.plan.expert_tensor()));
+  set_key(out, "parallelism.expert_parallel_degree", toml_count(s.plan.expert.degree));
+  set_key(out, "parallelism.expert_tensor_parallel_degree", toml_count(s.plan.expert_tensor()));
   set_key(out, "parallelism.expert_parallel_comm_backend",
           word(by_nccl(s) ? "standard"
                : deepep   ? "deepep"

@@ -17,6 +17,8 @@ constexpr LaunchWord torchtitan_rows[] = {
     {"NGPU", read, "cluster.gpus"},
     {"nproc_per_node", read, "cluster.gpus"},
     {"nnodes", read, "cluster.nodes"},
+    {"node_rank", ignored},
+    {"master*", ignored},
     // Of its log: the arguments of the model and the mesh.
     {"args.n_layers", count, "model.layers"},
     {"args.dim", count, "model.hidden"},

@@ -57,7 +57,8 @@ constexpr Refusal trl_refusals[] = {
      }},
 };
 
-bool by_deepspeed(const Scenario& s) { return s.plan.data == DataParallel::zero1; }
+/// FSDP has no zero1.
+bool zero1_by_deepspeed(const Scenario& s) { return s.plan.data == DataParallel::zero1; }
 
 std::string lora_targets(const Scenario& s) {
   std::string out;
@@ -104,13 +105,13 @@ std::string accelerate_yaml(const Scenario& s) {
   const auto set = [&](const char* key, const auto& value) {
     out += fmt::format("{}: {}\n", key, value);
   };
-  set("distributed_type", by_deepspeed(s) ? "DEEPSPEED" : sharded ? "FSDP" : "MULTI_GPU");
+  set("distributed_type", zero1_by_deepspeed(s) ? "DEEPSPEED" : sharded ? "FSDP" : "MULTI_GPU");
   set("mixed_precision", s.precision.compute == Dtype::bf16   ? "bf16"
                          : s.precision.compute == Dtype::fp16 ? "fp16"
                                                               : "'no'");
   set("num_machines", s.nodes);
   set("num_processes", s.gpus);
-  if (by_deepspeed(s)) {
+  if (zero1_by_deepspeed(s)) {
     out += fmt::format("deepspeed_config:\n  zero_stage: {}\n", zero_stage(s.plan.data));
     out += fmt::format("  gradient_accumulation_steps: {}\n", s.batch.micro_batches);
     if (s.plan.offload.optimizer > 0) out += "  offload_optimizer_device: cpu\n";

@@ -125,7 +125,7 @@ expect 3 'does not say cluster.node, give it: --gpu h100' run "$work/trl/job.sba
 
 # Options of a job are looked at before anything is computed.
 expect 2 'banana is no time of Slurm' launch $plan --job slurm --job-time banana
-expect 2 'job-time is of --job slurm' search $plan --job-time 1
+expect 2 'job-time is of --job slurm, give that too' search $plan --job-time 1
 
 # Searched as any scenario.
 expect 0 'on 16 x h100-sxm5-80gb, 256 sequences' search "$files/qwen3_30b_megatron.sh" --gpu h100 --limit 2 --quiet

@@ -130,7 +130,8 @@ std::string drawn_scenario(Draw& draw, const Framework& framework) {
 
 Facts facts_of(const sim::Launch& launch) {
   std::vector<sim::NamedText> files;
-  for (const sim::LaunchFile& file : launch.files) files.push_back({file.name, file.text});
+  for (const sim::LaunchFile& file : launch.files)
+    if (file.name != "train_fsdp2.py") files.push_back({file.name, file.text});  // says no plan
   const auto input = files[0].path.ends_with(".toml")
                          ? sim::torchtitan_input(sim::read_toml(files[0].text, files[0].path),
                                                  files[0].path, catalogue())

@@ -365,6 +365,16 @@ TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry an
       {"trainer.devices", "8"},
       {"model.tensor_model_parallel_size", "2"}};
   check_law({nemo_words(), {nemo}, {}});
+  const auto fsdp = [](const char* call, const char* value) {
+    return std::vector<std::pair<const char*, const char*>>{
+        {"framework", "pytorch-fsdp2"},     {"init_device_mesh.tp", "2"},
+        {"init_device_mesh.pp", "2"},       {"init_device_mesh.dp_replicate", "2"},
+        {"init_device_mesh.dp_shard", "2"}, {call, value}};
+  };
+  check_law({fsdp_words(),
+             {fsdp("fully_shard.reshard_after_forward", "true"),
+              fsdp("FullyShardedDataParallel.sharding_strategy", "FULL_SHARD")},
+             {}});
 }
 
 TEST_CASE("what counts as understood of the stacks around transformers changes what is read") {
