@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "engine/units_text.hpp"
+#include "sim/command/scenario_input.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/confidence/confidence.hpp"
 #include "sim/files/toml_table.hpp"
+#include "sim/launch/own_words.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/scenario/goal_file.hpp"
 #include "sim/search/bases.hpp"
@@ -38,6 +40,31 @@ TomlValue asked_space(const Verb& verb, const Arguments& arguments, const TomlVa
     out.set(fixed.substr(0, equals), read_setting(fixed.substr(equals + 1), "--fix"));
   }
   return out;
+}
+
+/// Leaves out of what is usually tried the values that the user's own file has no words for: what a
+/// search finds is laid over it. Whatever the user asks for stays.
+void leave_out_wordless(TomlValue& space, Scenario base, std::string_view stack, bool across) {
+  const auto says = [&](const Scenario& s) { return own_words_of(s, stack).why_not.empty(); };
+  base.plan.recompute = workloads::Recompute::full;  // or recompute_every means nothing
+  if (!says(base)) return;
+  constexpr const char* origin = "the words of your own file";
+  for (const Knob& knob : knobs().subspan(first_of_plan)) {
+    if (knob.on_request || space.find(knob.key) != nullptr) continue;
+    const std::vector<std::int64_t> usual = knob.usual(base, across);
+    TomlValue::Array said;
+    for (const std::int64_t value : usual) {
+      DraftPlan draft{base, base.plan, base.batch};
+      knob.member.set(draft, value);
+      Scenario one = base;
+      one.plan = draft.plan;
+      one.batch = draft.batch;
+      if (!says(one)) continue;
+      said.push_back(knob.words.empty() ? TomlValue{value, origin}
+                                        : toml_text(knob.word(value), origin));
+    }
+    if (!said.empty() && said.size() < usual.size()) space.set(knob.key, {std::move(said), origin});
+  }
 }
 
 SearchSpace space_of(const Arguments& arguments, const TomlValue& asked,
@@ -87,7 +114,12 @@ TomlValue asked_search(const Verb& verb, const Arguments& arguments, const Catal
     throw InputError(document.where, "has a [sweep]",
                      "a sweep over plan.tensor = \"best\" and the like searches at each point");
   document.erase("reference");
-  document.set("space", asked_space(verb, arguments, document.find("space")));
+  TomlValue space = asked_space(verb, arguments, document.find("space"));
+  document.erase("space");
+  if (const std::string stack = own_stack(arguments, catalogue); !stack.empty())
+    leave_out_wordless(space, search_bases(document, catalogue).front(), stack,
+                       arguments.has("allow-tp-across-nodes"));
+  document.set("space", std::move(space));
   return document;
 }
 

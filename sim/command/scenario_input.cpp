@@ -122,17 +122,35 @@ void complete_input(ScenarioInput& input, const Arguments& arguments, const Cata
                                                    write_toml(input.document));
 }
 
-Launch launch_in_kind(const Scenario& scenario, const Arguments& arguments,
-                      const Catalogue& catalogue) {
+namespace {
+
+/// Of files that are launch files of others, and not for another framework than theirs.
+std::optional<LaunchInput> own_launch_input(const Arguments& arguments,
+                                            const Catalogue& catalogue) {
   const auto& files = arguments.positional();
   std::error_code error;  // of shards that are merged the folder alone is named
-  if (files.empty() || std::filesystem::is_directory(files[0], error)) return launch_of(scenario);
-  const ScenarioInput input = read_scenario_input(files, catalogue);
+  if (files.empty() || std::filesystem::is_directory(files[0], error) || arguments.has("framework"))
+    return std::nullopt;
+  return read_scenario_input(files, catalogue).launch;
+}
+
+}  // namespace
+
+std::string own_stack(const Arguments& arguments, const Catalogue& catalogue) {
+  const auto input = own_launch_input(arguments, catalogue);
+  return input ? input->stack : "";
+}
+
+Launch launch_in_kind(const Scenario& scenario, const Arguments& arguments,
+                      const Catalogue& catalogue) {
+  const auto input = own_launch_input(arguments, catalogue);
+  if (input && !input->stack.empty()) {
+    const bool states_optimizer = input->facts.find("plan.optimizer") != nullptr;
+    return own_words_of(scenario, input->stack, states_optimizer);
+  }
   Launch out = launch_of(scenario);
-  if (!input.launch || arguments.has("framework")) return out;
-  if (input.launch->stack.empty()) return add_own(out, *input.launch, scenario), out;
-  const bool states_optimizer = input.launch->facts.find("plan.optimizer") != nullptr;
-  return own_words_of(scenario, input.launch->stack, states_optimizer);
+  if (input) add_own(out, *input, scenario);
+  return out;
 }
 
 }  // namespace stepcast::sim

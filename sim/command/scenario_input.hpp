@@ -31,6 +31,10 @@ ScenarioInput read_scenario_input(std::span<const std::string> paths, const Cata
 /// that nobody said, each with its option.
 void complete_input(ScenarioInput& input, const Arguments& arguments, const Catalogue& catalogue);
 
+/// The stack of own words that the files named by `arguments` are of; empty: of none, or another
+/// framework is asked for.
+std::string own_stack(const Arguments& arguments, const Catalogue& catalogue);
+
 /// The plan in the format of the files that the user has, where that is a stack of own words; else
 /// in its framework's form, with what the files say beside a plan: arguments of Megatron-LM in
 /// own.args, keys of DeepSpeed's JSON in it.

@@ -111,6 +111,11 @@ std::string first_layers_note(const Scenario& s) {
       s.plan.recompute_every);
 }
 
+bool recomputes_all_or_none(const Scenario& s) {
+  using enum workloads::Recompute;
+  return s.plan.recompute == none || (s.plan.recompute == full && s.plan.recompute_every == 1);
+}
+
 bool stated_routing(const Scenario& s) {
   return s.model.experts.count > 0 &&
          (s.plan.routing.kind == workloads::RoutingKind::counts ||

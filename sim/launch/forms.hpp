@@ -66,6 +66,9 @@ std::string other_reduction(const Scenario& scenario, workloads::Dtype summed);
 /// Megatron's "block" recomputes the first layers of a part, not every n-th.
 std::string first_layers_note(const Scenario& scenario);
 
+/// Recompute that is a flag: of all layers, or none.
+bool recomputes_all_or_none(const Scenario& scenario);
+
 /// A load of experts that no router can be told: [routing] of counts, or of a maximum.
 bool stated_routing(const Scenario& scenario);
 std::string routing_note();

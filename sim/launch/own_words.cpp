@@ -182,7 +182,7 @@ Launch trainer_words_of(const Scenario& s, LaunchWords own, const std::string& f
                         bool states_optimizer) {
   Launch out;
   const bool swift = own.data() == swift_words().data();
-  if (!megatron && s.plan.recompute != Recompute::full && s.plan.recompute != Recompute::none)
+  if (!megatron && !recomputes_all_or_none(s))
     out.why_not = "gradient_checkpointing is of all layers or none";
   if (!out.why_not.empty()) return out;
   const LaunchWords tables[] = {own, trainer_words()};

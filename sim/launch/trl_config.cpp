@@ -23,11 +23,7 @@ constexpr Refusal trl_refusals[] = {
      }},
     {[](const Scenario& s) { return s.plan.expert.degree > 1; },
      [](const Scenario&) { return std::string("TRL has no expert-parallel degree"); }},
-    {[](const Scenario& s) {
-       return s.plan.recompute == Recompute::selective ||
-              s.plan.recompute == Recompute::operators ||
-              (s.plan.recompute == Recompute::full && s.plan.recompute_every > 1);
-     },
+    {[](const Scenario& s) { return !recomputes_all_or_none(s); },
      [](const Scenario&) {
        return std::string("gradient_checkpointing is of all layers or none");
      }},

@@ -31,8 +31,7 @@ constexpr Refusal verl_refusals[] = {
        return std::string("verl's FSDP shards gradients as well: zero2 or zero3");
      }},
     {[](const Scenario& s) {
-       return s.software.framework != "megatron-core" && s.plan.recompute != Recompute::full &&
-              s.plan.recompute != Recompute::none;
+       return s.software.framework != "megatron-core" && !recomputes_all_or_none(s);
      },
      [](const Scenario&) {
        return std::string("enable_gradient_checkpointing is of all layers or none");

@@ -130,7 +130,14 @@ expect 2 'job-time is of --job slurm, give that too' search $plan --job-time 1
 # Searched as any scenario.
 expect 0 'on 16 x h100-sxm5-80gb, 256 sequences' search "$files/qwen3_30b_megatron.sh" --gpu h100 --limit 2 --quiet
 
-# What a search of a file finds is written in the file's own format, to be laid over it.
+# What a search of a file finds is written in the file's own format, to be laid over it; plans
+# that it has no words for are not tried.
+expect 0 'fixed: tensor 1, pipeline 1, recompute_every 1$' search "$files/verl_grpo.sh" --gpu h100 \
+  --nodes 1 --limit 2 --quiet
+expect 0 '(--out DIR writes verl.overrides)$' search "$files/verl_grpo.sh" --gpu h100 --nodes 1 \
+  --limit 2 --quiet
+expect 0 '^  tensor 1 2$' search "$files/verl_grpo.sh" --gpu h100 --nodes 1 --limit 2 --quiet \
+  --fix plan.tensor='[1,2]'
 expect 0 '(--out DIR writes axolotl.yaml)$' search "$files/axolotl_lora.yaml" --gpu h100 --nodes 1 \
   --limit 2 --quiet
 expect 0 '^launch .*cat verl.overrides' search "$files/verl_grpo.sh" --gpu h100 --limit 2 --quiet

@@ -54,5 +54,6 @@ export JUPYTER_CONFIG_DIR="$work/config" JUPYTER_DATA_DIR="$work/data" IPYTHONDI
   JUPYTER_RUNTIME_DIR="$work/runtime"
 "$python" -m nbconvert --to notebook --execute --KernelManager.transport=ipc \
   --ExecutePreprocessor.timeout="$(patience 120)" \
+  --ExecutePreprocessor.startup_timeout="$(patience 240)" \
   --output-dir "$work" --output executed "$source/docs/python.ipynb" 2>said || { cat said; exit 1; }
 "$python" "$here/executed.py" "$work/executed.ipynb"

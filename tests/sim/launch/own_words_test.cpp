@@ -247,6 +247,12 @@ TEST_CASE("what a stack has no word for is said beside its words") {
       "verl");
   CHECK_THAT(said(half), Contains("actor.fsdp_config.dtype=float16\n"));
   CHECK_THAT(said(half), Contains("model.lora_rank=16\n"));
+  for (const auto& [file, stack] : {std::pair{axolotl, "axolotl"}, {verl, "verl"}})
+    CHECK_THAT(own_words_of(scenario_of({file}, {{"plan.recompute", word("full")},
+                                                 {"plan.recompute_every", number(4)}}),
+                            stack)
+                   .why_not,
+               Contains("of all layers or none"));
   CHECK_THAT(
       own_words_of(scenario_of({verl}, {{"plan.optimizer", word("adafactor")}}), "verl").why_not,
       Contains("plan.optimizer = adafactor"));
