@@ -33,7 +33,7 @@ expect 2 "which folder" replay --gpu h100
 expect 3 "has no Chakra trace" replay "$2/docs" --gpu h100 --nodes 1
 expect 3 "has 16 ranks, the cluster has 8 GPUs" replay "$work/sharded" --gpu h100 --nodes 1
 expect 0 "recorded step" replay "$work/all" --gpu h100 --nodes 1
-expect 0 "^step_s,ranks,files" replay "$work/all" --gpu h100 --nodes 1 --csv -
+expect 0 "^stepcast,schema,step_s,ranks,files" replay "$work/all" --gpu h100 --nodes 1 --csv -
 # As ASTRA-sim runs it: one step from rest.
 expect 0 "^step" replay "$work/all" --gpu h100 --nodes 1 --once
 # Another network than that of the recording: the same compute, other collectives.

@@ -52,8 +52,10 @@ fi
 # Jupyter's own folders: nothing of the user's is read or written. Sockets there as well: no port.
 export JUPYTER_CONFIG_DIR="$work/config" JUPYTER_DATA_DIR="$work/data" IPYTHONDIR="$work/ipython" \
   JUPYTER_RUNTIME_DIR="$work/runtime"
+# Of a copy: IPC's sockets lie beside the notebook.
+cp "$source/docs/python.ipynb" "$work"
 "$python" -m nbconvert --to notebook --execute --KernelManager.transport=ipc \
   --ExecutePreprocessor.timeout="$(patience 120)" \
   --ExecutePreprocessor.startup_timeout="$(patience 240)" \
-  --output-dir "$work" --output executed "$source/docs/python.ipynb" 2>said || { cat said; exit 1; }
+  --output-dir "$work" --output executed "$work/python.ipynb" 2>said || { cat said; exit 1; }
 "$python" "$here/executed.py" "$work/executed.ipynb"

@@ -49,9 +49,10 @@ TEST_CASE("law: a higher rank of adapters needs no less memory") {
   }));
 }
 
+// Without dropout, whose masks can outweigh what cut states spare: zero2 of a 1B over 32 ranks.
 TEST_CASE("law: adapters of low rank need no more memory than all that they spare") {
   CHECK(holds({"adapters and memory", 200, Depth::whole}, [](const TomlValue& document) {
-    const TomlValue low = adapted(document, 8);
+    const TomlValue low = with(adapted(document, 8), "model.lora_dropout", {false, "drawn"});
     RC_ASSERT(tensors_of(low) <=
               tensors_of(with(low, "model.lora_rank", {std::int64_t{0}, "drawn"})));
   }));

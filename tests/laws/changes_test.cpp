@@ -180,10 +180,14 @@ TEST_CASE("law: sequence parallelism without tensor ranks changes nothing or is 
 }
 
 // Two percent: a transfer that ends sooner may start another that then shares a link with a third,
-// or a kernel that others wait for (Graham 1969: shorter tasks, longer schedule).
+// or a kernel that others wait for (Graham 1969: shorter tasks, longer schedule). Over wider links
+// NCCL also plans more channels, and each sends messages of its own: where they cost a NIC time, a
+// step of small collectives grows (adapters over EFA, by 8 %).
 TEST_CASE("law: wider links are never slower by more than two percent") {
   CHECK(holds({"wider links", 200}, [](const TomlValue& drawn) {
     const Scenario s = read_scenario(pinned(without_noise(drawn)), catalogue());
+    if (s.node.network == topology::Network::efa)
+      throw InputError("drawn", "messages cost its NICs time");
     const double factor = *rc::gen::element(1.1, 1.5, 2.0, 4.0);
     const Duration narrow = session().step(s).step_time;
     const Duration wide = session().step(with_wider_links(s, factor)).step_time;
