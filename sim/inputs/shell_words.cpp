@@ -18,7 +18,8 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+/// NUL as well: what a shell reads has none, and `look()` says it at the end.
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\0'; }
 
 /// An unquoted value, cut at its blanks unless it is assigned.
 void cut(const std::string& value, bool assigned, std::string& now, bool& begun, Values& out) {

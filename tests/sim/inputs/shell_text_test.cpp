@@ -29,6 +29,12 @@ TEST_CASE("variables, defaults and sums of literals are put in") {
   CHECK(last("A=1\nA+=2\nrun '$A' $A") == Words{"run", "$A", "12"});
 }
 
+TEST_CASE("regression: a NUL between words ends nothing, and holds nothing up") {
+  const std::string text("run --a 1 \\\n\0\0 --b 2\nrun \0 c", 28);
+  CHECK(last(text) == Words{"run", "c"});
+  CHECK(last(text.substr(0, 21)) == Words{"run", "--a", "1", "--b", "2"});
+}
+
 TEST_CASE("arrays are words of their own, texts are cut at blanks where nothing quotes them") {
   CHECK(last("ARGS=(\n  --a 1  # one\n  --b \"2 3\"\n)\nARGS+=(--c)\nrun \"${ARGS[@]}\" ${#X}") ==
         Words{"run", "--a", "1", "--b", "2 3", "--c", "${#X}"});
