@@ -18,7 +18,7 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-/// NUL as well: what a shell reads has none, and `look()` says it at the end.
+/// NUL counts as a blank: look() returns it at the end of the text, and one inside is skipped.
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\0'; }
 
 /// An unquoted value, cut at its blanks unless it is assigned.

@@ -3,6 +3,8 @@
 // layout is ours (docs/launch.md), its words are torch's: torch/distributed/fsdp/api.py
 // (ShardingStrategy, MixedPrecision), _fully_shard (reshard_after_forward, MixedPrecisionPolicy,
 // set_requires_gradient_sync), torch/distributed/pipelining (ScheduleGPipe, Schedule1F1B).
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "sim/files/json_text.hpp"
@@ -130,6 +132,9 @@ Launch fsdp_launch(const Scenario& s) {
     out.notes = common_notes(s, {"software.fusion", "plan.reduce"});
   else
     out.notes = common_notes(s, {"software.fusion", "plan.reduce", "plan.prefetch"});
+  if (s.plan.mlp_tiles > 1)
+    out.notes.push_back(fmt::format("plan.mlp_tiles = {} is not said.", s.plan.mlp_tiles));
+  if (!s.precision.masters) out.notes.emplace_back("precision.masters = false is not said.");
   const std::string lacks = first_fsdp(s) ? "" : fsdp_script_lacks(s);
   const bool scripted = !first_fsdp(s) && lacks.empty();
   if (!lacks.empty())

@@ -37,6 +37,10 @@ built llama2-7b --nodes 1 --global-batch 8 --data zero3 --set software.fusion=co
 # What the script has not is said, and fsdp.json stands alone.
 expect 0 'train_fsdp2.py has not weights that two stages share' launch --model gpt3-175b --gpu h100 \
   --nodes 16 --global-batch 64 --framework pytorch-fsdp2 --data zero3 --pipeline 8 --sequence 2048
+expect 0 'plan.mlp_tiles = 4 is not said' launch --model llama3-8b --gpu h100 --nodes 1 \
+  --global-batch 8 --framework pytorch-fsdp2 --set plan.mlp_tiles=4
+expect 0 'precision.masters = false is not said' launch --model llama3-8b --gpu h100 --nodes 1 \
+  --global-batch 8 --framework pytorch-fsdp2 --set precision.masters=false
 expect 0 '^# fsdp.json: .* your_script.py fsdp.json' launch --model llama2-7b --gpu h100 --nodes 1 \
   --global-batch 8 --framework pytorch-fsdp1
 
