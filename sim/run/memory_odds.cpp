@@ -22,6 +22,12 @@ double normal_below(double x) {
   return x > whole ? 1.0 : 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
+/// To nine digits: the last of a double are those of one C library's erfc and differ in a browser.
+double rounded(double probability) {
+  constexpr double digits = 1e9;
+  return std::round(probability * digits) / digits;
+}
+
 const char* type_of(workloads::Recipe recipe) {
   using enum workloads::Recipe;
   switch (recipe) {
@@ -108,7 +114,7 @@ double MemoryOdds::fits(const std::string& kind, Bytes needed, Bytes card) const
     below += weight * share;
     all += weight;
   }
-  return (below + unknown_weight * peaks) / (all + unknown_weight);
+  return rounded((below + unknown_weight * peaks) / (all + unknown_weight));
 }
 
 Bytes MemoryOdds::most(const Scenario& scenario, double probability) const {
