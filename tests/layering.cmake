@@ -17,7 +17,7 @@ set(folders engine topology workloads sim calibrate validate)
 set(rooms_engine path)
 set(rooms_workloads plan pieces step memory)
 set(rooms_sim files form pictures processes program tables network import network/search network/links network/exchange
-  network/nccl network/stepped network/host scenario goal goodput launch inputs kernels run why confidence search study
+  network/nccl network/stepped network/host scenario goal goodput scripts launch inputs kernels run why confidence search study
   design told timeline chakra output compare handout agent command page resident python browser)
 set(rooms_calibrate rows device import report fit host kernels reference cuda session command)
 set(rooms_validate trainer/ranks trainer/device trainer/model trainer/run compare study command rows published

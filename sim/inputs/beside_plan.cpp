@@ -7,9 +7,9 @@
 
 #include "engine/check.hpp"
 #include "sim/files/json_text.hpp"
-#include "sim/inputs/text_pieces.hpp"
 #include "sim/launch/trainer_words.hpp"
 #include "sim/network/nccl/variables.hpp"
+#include "sim/scripts/text_pieces.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/files/toml_value.hpp"
-#include "sim/inputs/settings.hpp"
 #include "sim/scenario/catalogue.hpp"
+#include "sim/scripts/settings.hpp"
 
 namespace stepcast::sim {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/inputs/settings.hpp"
+#include "sim/scripts/settings.hpp"
 
 namespace stepcast::sim {
 

@@ -10,10 +10,10 @@
 #include "sim/inputs/formats.hpp"
 #include "sim/inputs/launch_arguments.hpp"
 #include "sim/inputs/named_files.hpp"
-#include "sim/inputs/shell_text.hpp"
-#include "sim/inputs/text_pieces.hpp"
-#include "sim/inputs/yaml_settings.hpp"
 #include "sim/launch/trainer_words.hpp"
+#include "sim/scripts/shell_text.hpp"
+#include "sim/scripts/text_pieces.hpp"
+#include "sim/scripts/yaml_settings.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "engine/check.hpp"
-#include "sim/inputs/python_calls.hpp"
-#include "sim/inputs/text_pieces.hpp"
-#include "sim/inputs/yaml_settings.hpp"
+#include "sim/scripts/python_calls.hpp"
+#include "sim/scripts/text_pieces.hpp"
+#include "sim/scripts/yaml_settings.hpp"
 
 namespace stepcast::sim {
 

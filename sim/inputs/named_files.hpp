@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "sim/files/toml_value.hpp"
-#include "sim/inputs/settings.hpp"
+#include "sim/scripts/settings.hpp"
 
 namespace stepcast::sim {
 

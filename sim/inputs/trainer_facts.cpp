@@ -6,9 +6,9 @@
 
 #include "sim/files/split.hpp"
 #include "sim/inputs/formats.hpp"
-#include "sim/inputs/text_pieces.hpp"
 #include "sim/inputs/translator.hpp"
 #include "sim/launch/trainer_words.hpp"
+#include "sim/scripts/text_pieces.hpp"
 
 namespace stepcast::sim {
 namespace {

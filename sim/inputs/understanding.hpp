@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/inputs/settings.hpp"
 #include "sim/launch/words.hpp"
+#include "sim/scripts/settings.hpp"
 
 namespace stepcast::sim {
 

@@ -9,7 +9,7 @@
 
 #include "engine/check.hpp"
 #include "sim/files/gzip.hpp"
-#include "sim/inputs/text_pieces.hpp"
+#include "sim/scripts/text_pieces.hpp"
 #include "validate/diagnose/network_tests.hpp"
 #include "validate/diagnose/node_reports.hpp"
 #include "validate/pasted/lines.hpp"

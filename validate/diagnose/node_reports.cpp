@@ -11,7 +11,7 @@
 #include "calibrate/rows/text_lines.hpp"
 #include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
-#include "sim/inputs/text_pieces.hpp"
+#include "sim/scripts/text_pieces.hpp"
 #include "validate/trace/records/numbers.hpp"
 
 namespace stepcast::validate {

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "sim/inputs/text_pieces.hpp"
+#include "sim/scripts/text_pieces.hpp"
 
 namespace stepcast::validate {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "engine/check.hpp"
-#include "sim/inputs/text_pieces.hpp"
+#include "sim/scripts/text_pieces.hpp"
 #include "validate/pasted/lines.hpp"
 
 namespace stepcast::validate {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/inputs/formats.hpp"
-#include "sim/inputs/text_pieces.hpp"
+#include "sim/scripts/text_pieces.hpp"
 #include "sim/tables/gpu_names.hpp"
 #include "validate/trace/records/numbers.hpp"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/inputs/settings.hpp"
+#include "sim/scripts/settings.hpp"
 
 namespace stepcast::validate {
 

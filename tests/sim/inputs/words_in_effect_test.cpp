@@ -7,11 +7,11 @@
 #include "engine/check.hpp"
 #include "sim/inputs/document.hpp"
 #include "sim/inputs/formats.hpp"
-#include "sim/inputs/yaml_settings.hpp"
 #include "sim/launch/launch.hpp"
 #include "sim/launch/other_words.hpp"
 #include "sim/launch/trainer_words.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/scripts/yaml_settings.hpp"
 #include "tests/session.hpp"
 
 using namespace stepcast;

@@ -9,8 +9,8 @@
 
 #include "engine/check.hpp"
 #include "sim/files/names.hpp"
-#include "sim/inputs/text_pieces.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/scripts/text_pieces.hpp"
 #include "tests/session.hpp"
 #include "validate/diagnose/files.hpp"
 

@@ -1,9 +1,9 @@
-#include "sim/inputs/shell_text.hpp"
+#include "sim/scripts/shell_text.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "engine/check.hpp"
-#include "sim/inputs/shell_condition.hpp"
+#include "sim/scripts/shell_condition.hpp"
 
 using namespace stepcast;
 using namespace stepcast::sim;

@@ -1,4 +1,4 @@
-#include "sim/inputs/yaml_settings.hpp"
+#include "sim/scripts/yaml_settings.hpp"
 
 #include <yaml-cpp/yaml.h>
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/inputs/shell_text.hpp"
+#include "sim/scripts/shell_text.hpp"
 
 namespace stepcast::sim {
 

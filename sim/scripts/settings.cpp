@@ -1,4 +1,4 @@
-#include "sim/inputs/settings.hpp"
+#include "sim/scripts/settings.hpp"
 
 #include <cmath>
 

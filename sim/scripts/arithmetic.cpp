@@ -1,7 +1,7 @@
 // Whole-number arithmetic of literals, as in $((...)) of bash and in Python's arguments.
 #include <limits>
 
-#include "sim/inputs/shell_text.hpp"
+#include "sim/scripts/shell_text.hpp"
 
 namespace stepcast::sim {
 namespace {

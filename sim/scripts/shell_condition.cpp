@@ -1,11 +1,11 @@
-#include "sim/inputs/shell_condition.hpp"
+#include "sim/scripts/shell_condition.hpp"
 
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "sim/inputs/settings.hpp"
+#include "sim/scripts/settings.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/inputs/text_pieces.hpp"
+#include "sim/scripts/text_pieces.hpp"
 
 #include <algorithm>
 

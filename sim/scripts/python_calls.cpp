@@ -1,10 +1,10 @@
-#include "sim/inputs/python_calls.hpp"
+#include "sim/scripts/python_calls.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "engine/check.hpp"
-#include "sim/inputs/shell_text.hpp"
+#include "sim/scripts/shell_text.hpp"
 
 namespace stepcast::sim {
 namespace {

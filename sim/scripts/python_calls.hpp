@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/inputs/settings.hpp"
+#include "sim/scripts/settings.hpp"
 
 namespace stepcast::sim {
 

@@ -1,11 +1,11 @@
-#include "sim/inputs/shell_text.hpp"
+#include "sim/scripts/shell_text.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "sim/inputs/shell_condition.hpp"
-#include "sim/inputs/shell_words.hpp"
+#include "sim/scripts/shell_condition.hpp"
+#include "sim/scripts/shell_words.hpp"
 
 namespace stepcast::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/inputs/shell_words.hpp"
+#include "sim/scripts/shell_words.hpp"
 
 #include <fmt/format.h>
 
