@@ -46,6 +46,10 @@ std::string plain_model_name(std::string_view name) {
       shorter = true;
     }
   }
+  // "Mistral-7B-Instruct-v0.3"
+  constexpr std::string_view tuned = "-instruct";
+  if (const std::size_t at = out.find("-instruct-v"); at != std::string::npos)
+    out.erase(at, tuned.size());
   if (out.starts_with("meta-")) out.erase(0, std::string_view("meta-").size());
   std::erase_if(out, [](char c) { return c == '-' || c == '_' || c == ' '; });
   return out;
@@ -67,9 +71,14 @@ ModelIndex::ModelIndex(const TomlValue& document) {
     if (const TomlValue* published = table.find("published"))
       if (const auto* billions = std::get_if<double>(&published->data)) model.published = *billions;
     std::vector<std::string> names{model.id};
-    if (const TomlValue* aliases = table.find("aliases"))
-      for (const TomlValue& alias : *aliases->array()) names.push_back(*alias.text());
-    for (const char* key : {"aliases", "catalogue", "unlike", "nearest", "published", "explained"})
+    for (const char* key : {"aliases", "text_of"})
+      if (const TomlValue* others = table.find(key))
+        for (const TomlValue& other : *others->array()) names.push_back(*other.text());
+    if (const TomlValue* with_images = table.find("text_of"))
+      for (const TomlValue& name : *with_images->array())
+        of_images_.insert(plain_model_name(*name.text()));
+    for (const char* key :
+         {"aliases", "text_of", "catalogue", "unlike", "nearest", "published", "explained"})
       model.entry.erase(key);
     for (const std::string& name : names) {
       const auto [at, is_new] = by_name_.emplace(plain_model_name(name), models_.size());
@@ -79,6 +88,10 @@ ModelIndex::ModelIndex(const TomlValue& document) {
     }
     models_.push_back(std::move(model));
   }
+}
+
+bool ModelIndex::leaves_images_out(std::string_view name) const {
+  return of_images_.contains(plain_model_name(name));
 }
 
 const IndexedModel* ModelIndex::find(std::string_view name) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,11 +31,14 @@ class ModelIndex {
   explicit ModelIndex(const TomlValue& document);
 
   const IndexedModel* find(std::string_view name) const;  // null: unknown
+  /// Of a model of text and images, of which the entry is the text alone.
+  bool leaves_images_out(std::string_view name) const;
   const std::vector<IndexedModel>& models() const { return models_; }
 
  private:
   std::vector<IndexedModel> models_;
   std::map<std::string, std::size_t, std::less<>> by_name_;
+  std::set<std::string, std::less<>> of_images_;  // plain names
 };
 
 }  // namespace stepcast::sim

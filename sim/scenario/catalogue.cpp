@@ -178,6 +178,8 @@ std::vector<std::string> Catalogue::model_notes(const std::string& name,
   if (const IndexedModel* model = indexed("models", name); model != nullptr) {
     const TomlValue* note = model->entry.find("note");
     if (note != nullptr && note->text() != nullptr) out.push_back(*note->text());
+    if (model_index().leaves_images_out(name))
+      out.emplace_back("the encoder of images is not forecast");
   }
   if (!is_model_config(name)) return out;
   if (const TomlValue* notes = entry("models", name, where).find("notes"))

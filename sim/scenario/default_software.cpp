@@ -100,6 +100,20 @@ TomlValue with_framework(TomlValue document) {
   return document;
 }
 
+void suit_experts(TomlValue& document, const workloads::TransformerShape& model) {
+  const std::string why = framework_by_default(document);
+  if (why.empty() || model.experts.count == 0) return;
+  const std::string& framework = *document.find("software")->find("framework")->text();
+  // torchtitan trains no modules for further tokens.
+  const char* sharded = model.mtp_layers > 0 ? "deepspeed" : "torchtitan";
+  const char* runs_experts = framework == "pytorch-fsdp2" ? sharded
+                             : framework == "pytorch-ddp" ? "megatron-core"
+                                                          : nullptr;
+  if (runs_experts == nullptr) return;
+  set_path(document, "software.framework",
+           toml_text(runs_experts, why + " and a model of experts"));
+}
+
 std::string framework_by_default(const TomlValue& document) {
   const TomlValue* software = document.find("software");
   const TomlValue* framework = software == nullptr ? nullptr : software->find("framework");

@@ -8,6 +8,7 @@
 #include "sim/scenario/catalogue.hpp"
 #include "topology/specs.hpp"
 #include "workloads/plan/software.hpp"
+#include "workloads/plan/transformer.hpp"
 
 namespace stepcast::sim {
 
@@ -18,6 +19,10 @@ TomlValue with_framework(TomlValue document);
 
 /// Why with_framework() took the framework of a document; empty: the document names it itself.
 std::string framework_by_default(const TomlValue& document);
+
+/// Torch's own frameworks run no layers of experts: where one of them was taken by default, what most
+/// users of such a model run instead.
+void suit_experts(TomlValue& document, const workloads::TransformerShape& model);
 
 /// Of [plan]: throws InputError on "fsdp", a framework's word for zero3 or zero2.
 void know_data_of_frameworks(TableReader& plan);

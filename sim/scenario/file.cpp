@@ -341,9 +341,13 @@ void forget_what_follows(const TomlValue* model, Scenario& scenario) {
   }
 }
 
-void read_step(TableReader& document, const Catalogue& catalogue, Scenario& scenario) {
+/// `source`: what `document` reads.
+void read_step(TomlValue& source, TableReader& document, const Catalogue& catalogue,
+               Scenario& scenario) {
   read_part(document, "model", scenario,
             [&](auto& table) { read_model(table, catalogue, scenario); });
+  suit_experts(source, scenario.model);
+  scenario.software_by_default = framework_by_default(source);
   forget_what_follows(document.table("model"), scenario);
   read_part(document, "plan", scenario, [&](auto& table) { read_plan(table, scenario); });
   read_part(document, "routing", scenario, [&](auto& table) { read_routing(table, scenario); });
@@ -397,7 +401,6 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
   const std::vector<std::string> open = take_open_keys(source);
   TableReader document(source, "");
   Scenario scenario;
-  scenario.software_by_default = framework_by_default(source);
   scenario.origin = source.where;
   scenario.title = document.text("title").value_or("");
   scenario.tables = {"published"};
@@ -428,7 +431,7 @@ Scenario read_scenario(const TomlValue& written, const Catalogue& catalogue) {
         document.fail(key, "[" + std::string(key) + "] beside [collective]",
                       "a scenario asks for a training step or for one collective");
   } else {
-    read_step(document, catalogue, scenario);
+    read_step(source, document, catalogue, scenario);
   }
   if (scenario.nccl.empty()) {
     scenario.nccl = default_nccl(scenario.software, scenario.node.gpu);

@@ -82,6 +82,25 @@ TEST_CASE("a sweep has one framework: by its first kind of data, and by any poin
   CHECK(framework_by_default(study.base) == "chosen by default for ddp, the first of the sweep");
 }
 
+TEST_CASE("by default a model of experts has a framework that runs them") {
+  const auto taken = [](const std::string& model, const std::string& rest) {
+    return read_scenario(
+        read_toml("[model]\nname = \"" + model +
+                      "\"\n[cluster]\nnode = \"dgx-h100\"\n[batch]\nlocal = 1\n" + rest,
+                  "a.toml"),
+        catalogue());
+  };
+  const Scenario experts = taken("qwen3-30b-a3b", "");
+  CHECK(experts.software.framework == "torchtitan");
+  CHECK(experts.software_by_default == "chosen by default for zero2 and a model of experts");
+  CHECK(taken("deepseek-v3", "").software.framework == "deepspeed");
+  CHECK(taken("qwen3-8b", "").software.framework == "pytorch-fsdp2");
+  CHECK(taken("qwen3-30b-a3b", "[plan]\ndata = \"ddp\"\n").software.framework == "megatron-core");
+  CHECK(taken("qwen3-30b-a3b", "[plan]\ndata = \"zero1\"\n").software.framework == "deepspeed");
+  CHECK_THROWS_WITH(taken("qwen3-30b-a3b", "[software]\nframework = \"pytorch-fsdp2\"\n"),
+                    Catch::Contains("has no layers of experts"));
+}
+
 TEST_CASE("a collective has no framework") {
   const TomlValue document = with_framework(read_toml(
       "[cluster]\nnode = \"dgx-h100\"\n[collective]\nkind = \"all_reduce\"\nbytes = \"1 MiB\"\n",
