@@ -40,21 +40,42 @@ void set_nodes(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
   }
 }
 
+/// A whole number of the document; 0: it says none.
+std::int64_t count_of(const TomlValue& document, std::string_view key) {
+  const TomlValue* found = find_path(document, key);
+  const auto* number = found == nullptr ? nullptr : std::get_if<std::int64_t>(&found->data);
+  return number == nullptr ? 0 : *number;
+}
+
+/// GPUs of the machine; 0: nobody says.
+std::int64_t gpus_of(const TomlValue& document, const Catalogue& catalogue) {
+  const TomlValue* node = find_path(document, "cluster.node");
+  if (node == nullptr) return 0;
+  const std::int64_t gpus = count_of(document, "cluster.gpus");
+  return gpus > 0 ? gpus : count_of(document, "cluster.nodes") * catalogue.node(*node).gpus;
+}
+
 /// Copies of the sharded state share the data ranks, once these are known.
 void set_shard_degree(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
-  const auto count = [&](const char* key) {
-    const TomlValue* found = find_path(out, key);
-    const auto* number = found == nullptr ? nullptr : std::get_if<std::int64_t>(&found->data);
-    return number == nullptr ? std::int64_t{0} : *number;
-  };
-  const TomlValue* node = find_path(out, "cluster.node");
-  if (facts.copies < 2 || node == nullptr || count("plan.shard_degree") > 0) return;
-  std::int64_t ranks = count("cluster.gpus");
-  if (ranks == 0) ranks = count("cluster.nodes") * catalogue.node(*node).gpus;
+  const std::int64_t ranks = gpus_of(out, catalogue);
+  if (facts.copies < 2 || count_of(out, "plan.shard_degree") > 0) return;
   std::int64_t others = facts.copies;
   for (const char* key : {"plan.tensor", "plan.pipeline"})
-    others *= std::max<std::int64_t>(1, count(key));
+    others *= std::max<std::int64_t>(1, count_of(out, key));
   if (ranks > 0 && ranks % others == 0) set_path(out, "plan.shard_degree", value(ranks / others));
+}
+
+/// The most sequences a micro-batch may have that divide a replica's share of the batch.
+void set_micro_batch(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
+  if (facts.most_micro_batch < 1 || find_path(out, "batch.micro_batch") != nullptr) return;
+  std::int64_t others = 1;
+  for (const char* key : {"plan.tensor", "plan.pipeline", "plan.context"})
+    others *= std::max<std::int64_t>(1, count_of(out, key));
+  const std::int64_t replicas = gpus_of(out, catalogue) / others;
+  const std::int64_t all = replicas > 0 ? count_of(out, "batch.global") / replicas : 0;
+  std::int64_t one = std::min(facts.most_micro_batch, std::max<std::int64_t>(1, all));
+  while (one > 1 && all % one != 0) --one;
+  set_path(out, "batch.micro_batch", value(one));
 }
 
 /// Layers of the document's model; 0: nobody says.
@@ -102,6 +123,7 @@ void complete_machine(TomlValue& out, const Facts& facts, const Catalogue& catal
   set_cluster(out, facts, catalogue);
   set_nodes(out, facts, catalogue);
   set_shard_degree(out, facts, catalogue);
+  set_micro_batch(out, facts, catalogue);
   set_checkpoints(out, facts, catalogue);
   if (find_path(out, "model.name") == nullptr && find_path(out, "model.layers") != nullptr)
     set_path(out, "model.name", value(std::string("as-logged")));

@@ -26,10 +26,11 @@ struct Facts {
   std::string gpu;  // CUDA's name
   std::string gpu_source;
   std::int64_t gpus_per_node = 0;
-  std::int64_t copies = 1;         // of the sharded state; plan.shard_degree follows from the ranks
-  std::int64_t checkpoints = 0;    // layers whose inputs alone are kept: every n-th of the model's
-  std::int64_t updates = 1;        // of the weights, in what the framework's log calls a step
-  std::vector<std::string> notes;  // what the run did that a scenario cannot say
+  std::int64_t copies = 1;       // of the sharded state; plan.shard_degree follows from the ranks
+  std::int64_t checkpoints = 0;  // layers whose inputs alone are kept: every n-th of the model's
+  std::int64_t most_micro_batch = 0;  // of sequences: as many as divide a replica's, 0: batch says
+  std::int64_t updates = 1;           // of the weights, in what the framework's log calls a step
+  std::vector<std::string> notes;     // what the run did that a scenario cannot say
 
   const TomlValue* find(std::string_view key) const;
   std::optional<std::int64_t> integer(std::string_view key) const;

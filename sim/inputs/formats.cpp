@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/check.hpp"
 #include "sim/inputs/launch_arguments.hpp"
 #include "sim/inputs/launch_facts.hpp"
 #include "sim/inputs/vocabulary.hpp"
@@ -50,12 +51,33 @@ void add_machine(Facts& facts, const Settings& settings, const std::string& sour
   facts.ranks_source = source;
 }
 
+/// Programs of verl that sample, or judge samples.
+bool samples(const Settings& settings) {
+  return calls(settings, "verl.trainer.main_generation") ||
+         calls(settings, "verl.trainer.main_eval");
+}
+
 constexpr InputFormat formats[] = {
+    {"a command line of verl without a training",
+     samples,
+     [](Facts&, const Settings&, const Catalogue&, const std::string& source) {
+       throw InputError(source, "calls a program of verl that trains nothing",
+                        "a step is forecast of verl.trainer.main_ppo, sft_trainer and "
+                        "fsdp_sft_trainer");
+     },
+     {verl_words}},
     {"the command line of verl",
      [](const Settings& s) { return any(s, "actor_rollout_ref."); },
      add_verl_facts,
      {verl_words},
      "verl"},
+    {"the command line of verl's trainers of demonstrations",
+     [](const Settings& s) {
+       return calls(s, "sft_trainer") || s.has("model.partial_pretrain") ||
+              (s.has("data.max_token_len_per_gpu") && s.has("model.path"));
+     },
+     add_verl_sft_facts,
+     {verl_sft_words}},
     {"the registry and command line of torchtitan",
      [](const Settings& s) {
        return s.has("training.max_context_length") || s.has("model_spec") ||

@@ -32,6 +32,9 @@ void add_trainer_facts(Facts& facts, const Settings& settings, const Catalogue& 
                        const std::string& source);
 void add_verl_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                     const std::string& source);
+/// Of its trainers of demonstrations.
+void add_verl_sft_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                        const std::string& source);
 void add_nanotron_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                         const std::string& source);
 void add_neox_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
@@ -45,6 +48,9 @@ void add_torchtitan_2026_facts(Facts& facts, const Settings& settings, const Cat
 
 /// transformers and torchtitan train no modules for further tokens (MTP), whatever the model has.
 void without_further_tokens(Facts& facts, const Catalogue& catalogue, const std::string& source);
+
+/// Whether the model that was named is one of the catalogue, with layers of experts.
+bool has_experts(const Facts& facts, const Catalogue& catalogue, const std::string& source);
 
 /// The entry or id that the name of a file holds, "qwen3_8b_sft.yaml"; empty: none.
 std::string model_in_file_name(const std::string& path, const Catalogue& catalogue);

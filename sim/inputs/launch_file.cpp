@@ -193,8 +193,8 @@ class ScriptSettings {
 
 bool is_script(std::string_view text) {
   if (text.starts_with("#!") && says(text.substr(0, text.find('\n')), "sh")) return true;
-  for (const std::string_view mark :
-       {" --", "\n--", "torchrun ", "actor_rollout_ref.", "run_train.sh", "torchtitan.train"})
+  for (const std::string_view mark : {" --", "\n--", "torchrun ", "actor_rollout_ref.",
+                                      "verl.trainer", "run_train.sh", "torchtitan.train"})
     if (says(text, mark)) return true;
   return text.starts_with("--");
 }

@@ -1,5 +1,6 @@
 // A model's name as files have it: an id, a folder, a flavour.
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -67,15 +68,31 @@ std::string model_in_file_name(const std::string& path, const Catalogue& catalog
   return "";
 }
 
-void without_further_tokens(Facts& facts, const Catalogue& catalogue, const std::string& source) {
+namespace {
+
+/// What the catalogue has of the model that was named; none: it is no entry, or of no shape.
+std::optional<TomlValue> named_entry(const Facts& facts, const Catalogue& catalogue,
+                                     const std::string& source) {
   const TomlValue* name = facts.find("model.name");
   if (name == nullptr || name->text() == nullptr || !catalogue.has("models", *name->text()) ||
       is_file_name(*name->text()))
-    return;
+    return std::nullopt;
   const IndexedModel* indexed = catalogue.model_index().find(*name->text());
-  if (indexed != nullptr && !indexed->unlike.empty()) return;
-  if (catalogue.entry("models", *name->text(), source).find("mtp_layers") != nullptr)
+  if (indexed != nullptr && !indexed->unlike.empty()) return std::nullopt;
+  return catalogue.entry("models", *name->text(), source);
+}
+
+}  // namespace
+
+void without_further_tokens(Facts& facts, const Catalogue& catalogue, const std::string& source) {
+  const auto entry = named_entry(facts, catalogue, source);
+  if (entry && entry->find("mtp_layers") != nullptr)
     facts.set("model.mtp_layers", {std::int64_t{0}, ""}, source);
+}
+
+bool has_experts(const Facts& facts, const Catalogue& catalogue, const std::string& source) {
+  const auto entry = named_entry(facts, catalogue, source);
+  return entry && entry->find("experts") != nullptr;
 }
 
 }  // namespace stepcast::sim

@@ -7,7 +7,8 @@
 
 namespace stepcast::sim {
 
-LaunchWords verl_words();
+LaunchWords verl_words();      // its trainers of policies: verl_words.cpp
+LaunchWords verl_sft_words();  // and of demonstrations
 LaunchWords nanotron_words();
 LaunchWords neox_words();     // GPT-NeoX
 LaunchWords foundry_words();  // llm-foundry

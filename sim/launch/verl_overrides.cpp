@@ -1,4 +1,4 @@
-// verl's overrides for a plan. Names and where they were read: other_words.cpp.
+// verl's overrides for a plan. Names and where they were read: verl_words.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,9 +89,8 @@ class VerlWords {
   std::string text() {
     actor("ppo_micro_batch_size_per_gpu", s_.batch.micro_batch);
     // What is taken instead where use_dynamic_bsz is on.
-    const std::int64_t split = megatron() ? 1 : s_.plan.context;
-    actor("ppo_max_token_len_per_gpu",
-          (s_.batch.micro_batch * s_.batch.sequence + split - 1) / split);
+    const std::int64_t tokens = s_.batch.micro_batch * s_.batch.sequence;
+    actor("ppo_max_token_len_per_gpu", (tokens + s_.plan.context - 1) / s_.plan.context);
     if (megatron())
       by_megatron();
     else

@@ -19,9 +19,10 @@ using namespace stepcast::sim;
 
 namespace {
 
-using Bases = std::vector<std::vector<std::pair<const char*, const char*>>>;
+using Words = std::vector<std::pair<const char*, const char*>>;
+using Bases = std::vector<Words>;
 
-Settings settings_of(const std::vector<std::pair<const char*, const char*>>& all) {
+Settings settings_of(const Words& all) {
   Settings out;
   for (const auto& [name, value] : all) out.set(name, value);
   return out;
@@ -40,7 +41,8 @@ std::string made_of(const Settings& settings) {
   for (const std::string& note : facts.notes) out += note + "\n";
   return out + std::to_string(facts.ranks.value_or(0)) + " " + facts.gpu + " " +
          std::to_string(facts.gpus_per_node) + " " + std::to_string(facts.copies) + " " +
-         std::to_string(facts.checkpoints) + " " + std::to_string(facts.updates);
+         std::to_string(facts.checkpoints) + " " + std::to_string(facts.updates) + " " +
+         std::to_string(facts.most_micro_batch);
 }
 
 bool has_effect(const std::string& name, const Bases& bases) {
@@ -198,15 +200,14 @@ TEST_CASE(
 }
 
 TEST_CASE("what counts as understood of Megatron-LM changes what is read") {
-  const std::vector<std::pair<const char*, const char*>> dense = {
-      {"num_layers", "4"},
-      {"hidden_size", "512"},
-      {"num_attention_heads", "8"},
-      {"@arguments", "True"},
-      {"bf16", "True"},
-      {"tensor_model_parallel_size", "2"},
-      {"pipeline_model_parallel_size", "2"}};
-  const std::vector<std::pair<const char*, const char*>> bare = {
+  const Words dense = {{"num_layers", "4"},
+                       {"hidden_size", "512"},
+                       {"num_attention_heads", "8"},
+                       {"@arguments", "True"},
+                       {"bf16", "True"},
+                       {"tensor_model_parallel_size", "2"},
+                       {"pipeline_model_parallel_size", "2"}};
+  const Words bare = {
       {"num_layers", "4"},    {"hidden_size", "512"},    {"num_attention_heads", "8"},
       {"@arguments", "True"}, {"num_query_groups", "2"}, {"exp_avg_dtype", "bf16"},
       {"bf16", "False"}};
@@ -252,45 +253,41 @@ TEST_CASE("what counts as understood of Megatron-LM changes what is read") {
 }
 
 TEST_CASE("what counts as understood of torchtitan and Megatron-Bridge changes what is read") {
-  const std::vector<std::pair<const char*, const char*>> toml = {
-      {"training.seq_len", "2048"},
-      {"model.name", "llama3"},
-      {"model.flavor", "8B"},
-      {"parallelism.data_parallel_shard_degree", "2"},
-      {"parallelism.pipeline_parallel_degree", "2"},
-      {"training.local_batch_size", "8"},
-      {"training.global_batch_size", "64"},
-      {"activation_checkpoint.mode", "selective"},
-      {"compile.enable", "true"}};
+  const Words toml = {{"training.seq_len", "2048"},
+                      {"model.name", "llama3"},
+                      {"model.flavor", "8B"},
+                      {"parallelism.data_parallel_shard_degree", "2"},
+                      {"parallelism.pipeline_parallel_degree", "2"},
+                      {"training.local_batch_size", "8"},
+                      {"training.global_batch_size", "64"},
+                      {"activation_checkpoint.mode", "selective"},
+                      {"compile.enable", "true"}};
   auto recipe = toml;
   recipe.insert(recipe.end(), {{"model.converters", "float8"}, {"mesh.dp_shard", "2"}});
-  const std::vector<std::pair<const char*, const char*>> of_2024 = {
-      {"training.seq_len", "2048"},
-      {"model.name", "llama3"},
-      {"model.flavor", "8B"},
-      {"experimental.pipeline_parallel_degree", "2"},
-      {"training.batch_size", "8"}};
-  const std::vector<std::pair<const char*, const char*>> of_2026 = {
-      {"training.max_context_length", "2048"},
-      {"@program", "torchtitan.train"},
-      {"parallelism.pipeline_parallel_degree", "2"},
-      {"nproc_per_node", "8"},
-      {"model_spec", "8B"},
-      {"module", "llama3"}};
+  const Words of_2024 = {{"training.seq_len", "2048"},
+                         {"model.name", "llama3"},
+                         {"model.flavor", "8B"},
+                         {"experimental.pipeline_parallel_degree", "2"},
+                         {"training.batch_size", "8"}};
+  const Words of_2026 = {{"training.max_context_length", "2048"},
+                         {"@program", "torchtitan.train"},
+                         {"parallelism.pipeline_parallel_degree", "2"},
+                         {"nproc_per_node", "8"},
+                         {"model_spec", "8B"},
+                         {"module", "llama3"}};
   check_law(
       {torchtitan_words(),
        {toml, recipe, of_2024, of_2026, {{"@program", "torchtitan.train"}, {"model_spec", "8B"}}},
        // Goes with enable_fsdp_float8_all_gather.
        {"float8.precompute_float8_dynamic_scale_for_fsdp",
         "quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp"}});
-  const std::vector<std::pair<const char*, const char*>> overrides = {
+  const Words overrides = {
       {"train.global_batch_size", "8"},        {"nproc_per_node", "8"},
       {"model.recompute_granularity", "full"}, {"model.moe_token_dispatcher_type", "flex"},
       {"ddp.overlap_grad_reduce", "true"},     {"model.pipeline_model_parallel_size", "2"}};
-  const std::vector<std::pair<const char*, const char*>> provider = {
-      {"model.num_layers", "4"},          {"model.hidden_size", "512"},
-      {"model.num_attention_heads", "8"}, {"train.global_batch_size", "8"},
-      {"model.num_moe_experts", "8"},     {"model.window_size", "(127, 0)"}};
+  const Words provider = {{"model.num_layers", "4"},          {"model.hidden_size", "512"},
+                          {"model.num_attention_heads", "8"}, {"train.global_batch_size", "8"},
+                          {"model.num_moe_experts", "8"},     {"model.window_size", "(127, 0)"}};
   auto selective = overrides;
   selective.insert(selective.end(), {{"model.recompute_granularity", "selective"},
                                      {"optimizer.optimizer_cpu_offload", "true"},
@@ -304,8 +301,7 @@ TEST_CASE("what counts as understood of torchtitan and Megatron-Bridge changes w
 }
 
 TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry and NeMo is read") {
-  const std::vector<std::pair<const char*, const char*>> verl = {
-      {"actor_rollout_ref.model.path", "qwen3-8b"}, {"trainer.nnodes", "2"}};
+  const Words verl = {{"actor_rollout_ref.model.path", "qwen3-8b"}, {"trainer.nnodes", "2"}};
   auto by_megatron = verl;
   by_megatron.push_back({"actor_rollout_ref.actor.strategy", "megatron"});
   auto dynamic = verl;
@@ -328,12 +324,29 @@ TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry an
   auto full = by_megatron;
   full.push_back({kind.c_str(), "full"});
   check_law({verl_words(), {verl, by_megatron, dynamic, second, selective, full}, {}});
-  const std::vector<std::pair<const char*, const char*>> nanotron = {
-      {"parallelism.dp", "8"},
-      {"parallelism.tp", "2"},
-      {"tokens.sequence_length", "512"},
-      {"model.model_config.num_hidden_layers", "4"},
-      {"model.dtype", "bfloat16"}};
+  const Words old = {{"@program", "verl.trainer.fsdp_sft_trainer"},
+                     {"model.partial_pretrain", "qwen3-8b"},
+                     {"model.fsdp_config.cpu_offload", "true"}},
+              engine = {{"@program", "verl.trainer.sft_trainer"}, {"model.path", "qwen3-8b"}};
+  Words offloads = old, adapted = engine, cut = engine;
+  offloads.push_back({"model.fsdp_config.offload_params", "true"});
+  adapted.insert(adapted.end(), {{"model.lora_rank", "8"},
+                                 {"engine.strategy", "fsdp2"},
+                                 {"nproc_per_node", "8"},
+                                 {"data.use_dynamic_bsz", "false"}});
+  cut.insert(cut.end(), {{"engine", "megatron"},
+                         {"engine.tensor_model_parallel_size", "2"},
+                         {"engine.override_transformer_config.recompute_granularity", "selective"},
+                         {"engine.override_transformer_config.moe_token_dispatcher_type", "flex"},
+                         {"optim.override_optimizer_config.optimizer_cpu_offload", "true"}});
+  Words whole = cut;
+  whole.push_back({"engine.override_transformer_config.recompute_granularity", "full"});
+  check_law({verl_sft_words(), {old, engine, offloads, adapted, cut, whole}, {}});
+  const Words nanotron = {{"parallelism.dp", "8"},
+                          {"parallelism.tp", "2"},
+                          {"tokens.sequence_length", "512"},
+                          {"model.model_config.num_hidden_layers", "4"},
+                          {"model.dtype", "bfloat16"}};
   auto experts = nanotron;
   experts.push_back({"model.model_config.moe_num_experts", "8"});
   auto qwen = nanotron;
@@ -343,8 +356,7 @@ TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry an
   auto biased = nanotron;
   biased.push_back({"model.model_config.attention_bias", "true"});
   check_law({nanotron_words(), {nanotron, experts, qwen, biased}, {}});
-  const std::vector<std::pair<const char*, const char*>> neox = {
-      {"pipe_parallel_size", "1"}, {"num_layers", "4"}, {"hidden_size", "512"}};
+  const Words neox = {{"pipe_parallel_size", "1"}, {"num_layers", "4"}, {"hidden_size", "512"}};
   auto others = neox;
   for (const auto& said : {std::pair{"norm", "rmsnorm"},
                            {"activation", "swiglu"},
@@ -352,7 +364,7 @@ TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry an
                            {"pos_emb", "rotary"}})
     others.push_back(said);
   check_law({neox_words(), {neox, others}, {}});
-  const std::vector<std::pair<const char*, const char*>> foundry = {
+  const Words foundry = {
       {"device_train_microbatch_size", "1"}, {"model.d_model", "512"}, {"precision", "amp_bf16"}};
   auto sharded = foundry;
   for (const auto& said : {std::pair{"model.max_seq_len", "512"},
@@ -360,10 +372,9 @@ TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry an
                            {"fsdp_config.mixed_precision", "PURE"}})
     sharded.push_back(said);
   check_law({foundry_words(), {foundry, sharded}, {}});
-  const std::vector<std::pair<const char*, const char*>> nemo = {
-      {"model.num_layers", "4"},
-      {"trainer.devices", "8"},
-      {"model.tensor_model_parallel_size", "2"}};
+  const Words nemo = {{"model.num_layers", "4"},
+                      {"trainer.devices", "8"},
+                      {"model.tensor_model_parallel_size", "2"}};
   check_law({nemo_words(), {nemo}, {}});
   const auto fsdp = [](const char* call, const char* value) {
     return std::vector<std::pair<const char*, const char*>>{
