@@ -87,7 +87,10 @@ int convert(const Arguments& arguments, const Catalogue& catalogue) {
   if (std::ranges::find(own_word_stacks, std::string_view(to)) != std::end(own_word_stacks)) {
     const bool states_optimizer = find_path(document, "plan.optimizer") != nullptr;
     const Scenario scenario = launched(std::move(document), catalogue);
-    return tell_launch(own_words_of(scenario, to, states_optimizer), scenario, arguments,
+    // Each of verl's trainers has words of its own.
+    const std::string own = own_stack(arguments, catalogue);
+    const std::string stack = to == "verl" && own.starts_with(to) ? own : to;
+    return tell_launch(own_words_of(scenario, stack, states_optimizer), scenario, arguments,
                        catalogue);
   }
   const bool same = change_framework(document, *std::ranges::find(targets, to, &Target::word));

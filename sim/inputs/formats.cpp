@@ -71,13 +71,21 @@ constexpr InputFormat formats[] = {
      add_verl_facts,
      {verl_words},
      "verl"},
-    {"the command line of verl's trainers of demonstrations",
+    {"the command line of verl's FSDP trainer of demonstrations",
      [](const Settings& s) {
-       return calls(s, "sft_trainer") || s.has("model.partial_pretrain") ||
-              (s.has("data.max_token_len_per_gpu") && s.has("model.path"));
+       return calls(s, "verl.trainer.fsdp_sft_trainer") || s.has("model.partial_pretrain");
+     },
+     add_verl_fsdp_sft_facts,
+     {verl_sft_words},
+     "verl-fsdp-sft"},
+    {"the command line of verl's trainer of demonstrations",
+     [](const Settings& s) {
+       return calls(s, "verl.trainer.sft_trainer") ||
+              (s.has("data.micro_batch_size_per_gpu") && any(s, "engine."));
      },
      add_verl_sft_facts,
-     {verl_sft_words}},
+     {verl_sft_words},
+     "verl-sft"},
     {"the registry and command line of torchtitan",
      [](const Settings& s) {
        return s.has("training.max_context_length") || s.has("model_spec") ||

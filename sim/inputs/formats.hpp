@@ -32,9 +32,11 @@ void add_trainer_facts(Facts& facts, const Settings& settings, const Catalogue& 
                        const std::string& source);
 void add_verl_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                     const std::string& source);
-/// Of its trainers of demonstrations.
+/// Of its trainers of demonstrations, sft_trainer.py and fsdp_sft_trainer.py.
 void add_verl_sft_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                         const std::string& source);
+void add_verl_fsdp_sft_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                             const std::string& source);
 void add_nanotron_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                         const std::string& source);
 void add_neox_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,

@@ -6,54 +6,12 @@
 #include "sim/inputs/formats.hpp"
 #include "sim/inputs/launch_facts.hpp"
 #include "sim/inputs/translator.hpp"
+#include "sim/launch/verl_names.hpp"
 
 namespace stepcast::sim {
 namespace {
 
 using Number = std::int64_t;
-
-/// What the words of a part begin with, and words that stand elsewhere in each configuration.
-struct VerlNames {
-  std::string_view model, fsdp, megatron, optimizer;
-  std::string_view strategy, usual_strategy, ulysses, padding;
-  std::string_view dynamic, tokens, micro_batch;
-};
-
-constexpr VerlNames of_policies{"actor_rollout_ref.model.",
-                                "actor_rollout_ref.actor.fsdp_config.",
-                                "actor_rollout_ref.actor.megatron.",
-                                "actor_rollout_ref.actor.optim.",
-                                "actor_rollout_ref.actor.strategy",
-                                "fsdp",
-                                "actor_rollout_ref.actor.ulysses_sequence_parallel_size",
-                                "actor_rollout_ref.model.use_remove_padding",
-                                "actor_rollout_ref.actor.use_dynamic_bsz",
-                                "actor_rollout_ref.actor.ppo_max_token_len_per_gpu",
-                                "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu"};
-/// Of demonstrations: sft_trainer.py.
-constexpr VerlNames of_engines{"model.",
-                               "engine.",
-                               "engine.",
-                               "optim.",
-                               "engine.strategy",
-                               "fsdp",
-                               "engine.ulysses_sequence_parallel_size",
-                               "model.use_remove_padding",
-                               "data.use_dynamic_bsz",
-                               "data.max_token_len_per_gpu",
-                               "data.micro_batch_size_per_gpu"};
-/// fsdp_sft_trainer.py, which knows no other engine.
-constexpr VerlNames of_fsdp_sft{"model.",
-                                "model.fsdp_config.",
-                                "engine.",
-                                "optim.",
-                                "model.strategy",
-                                "fsdp2",
-                                "ulysses_sequence_parallel_size",
-                                "use_remove_padding",
-                                "data.use_dynamic_bsz",
-                                "data.max_token_len_per_gpu",
-                                "data.micro_batch_size_per_gpu"};
 
 /// Names and where they were read: verl_words.cpp. Defaults are those of v0.7.0 to v0.9.0.
 class VerlFacts : public Translator {
@@ -102,8 +60,8 @@ class VerlFacts : public Translator {
   }
 
  private:
-  bool by_engine() const { return names_.strategy == of_engines.strategy; }
-  bool by_policy() const { return names_.strategy == of_policies.strategy; }
+  bool by_engine() const { return &names_ == &verl_engine_names; }
+  bool by_policy() const { return &names_ == &verl_policy_names; }
 
   const std::string* found(std::string_view begin, std::string_view end = "") const {
     return settings_.find(std::string(begin) + std::string(end));
@@ -399,13 +357,17 @@ class VerlFacts : public Translator {
 
 void add_verl_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                     const std::string& source) {
-  VerlFacts(facts, settings, source, of_policies).policy(catalogue);
+  VerlFacts(facts, settings, source, verl_policy_names).policy(catalogue);
 }
 
 void add_verl_sft_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                         const std::string& source) {
-  const bool fsdp = settings.has("model.partial_pretrain");
-  VerlFacts(facts, settings, source, fsdp ? of_fsdp_sft : of_engines).demonstrations(catalogue);
+  VerlFacts(facts, settings, source, verl_engine_names).demonstrations(catalogue);
+}
+
+void add_verl_fsdp_sft_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
+                             const std::string& source) {
+  VerlFacts(facts, settings, source, verl_fsdp_names).demonstrations(catalogue);
 }
 
 }  // namespace stepcast::sim

@@ -268,8 +268,9 @@ std::string projections(const Scenario& s, const char* between) {
 }
 
 /// What no word of a stack says of the scenario, but for these keys.
-std::vector<std::string> notes_on(const Scenario& s, workloads::Dtype summed, bool says_masters) {
-  auto out = common_notes(s, {"plan.optimizer", "software.context_exchange"});
+std::vector<std::string> notes_on(const Scenario& s, workloads::Dtype summed, bool says_masters,
+                                  std::initializer_list<std::string_view> said) {
+  auto out = common_notes(s, said);
   if (s.precision.gradient_reduce != summed) out.push_back(other_reduction(s, summed));
   if (s.precision.recipe != workloads::Recipe::none)
     out.emplace_back("precision.recipe is not said: fp8 has a configuration of its own.");
@@ -282,7 +283,7 @@ std::vector<std::string> notes_on(const Scenario& s, workloads::Dtype summed, bo
 
 Launch own_words_of(const Scenario& s, std::string_view stack, bool states_optimizer) {
   const bool megatron = s.software.framework == "megatron-core";
-  if (stack == "verl") return verl_words_of(s, states_optimizer);
+  if (stack.starts_with("verl")) return verl_words_of(s, stack, states_optimizer);
   if (stack == "axolotl")
     return trainer_words_of(s, axolotl_words(), "axolotl.yaml", false, states_optimizer);
   if (stack == "llama-factory")

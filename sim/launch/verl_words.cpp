@@ -246,6 +246,7 @@ constexpr LaunchWord sft_rows[] = {
     {"engine.override_transformer_config.num_layers_in_first_pipeline_stage", read},
     {"engine.override_transformer_config.num_layers_in_last_pipeline_stage", read},
     {"engine.*", ignored},
+    {"optim", ignored},  // as engine
     {"optim.optimizer", read},
     {"optim.use_precision_aware_optimizer", unsaid, "narrow moments"},
     {"optim.override_optimizer_config.optimizer_cpu_offload", read},

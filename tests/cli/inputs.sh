@@ -38,6 +38,8 @@ expect 0 'Read as the YAML of Axolotl: ' run "$files/axolotl_lora.yaml" --gpu h1
 expect 3 'give it: --model llama3-8b --sequence 8192 --gpu h100 --nodes 2 --global-batch 256' \
   run "$files/deepspeed_auto.json"
 expect 3 'does not say cluster.node, give it: --gpu h100' run "$files/verl_grpo.sh"
+echo 'python3 -m verl.trainer.main_generation model.path=Qwen/Qwen3-8B' >"$work/samples.sh"
+expect 3 'calls a program of verl that trains nothing' run "$work/samples.sh" --gpu h100
 sed 's/^bf16: auto/bf16: auto\nno_such_word: 3/' "$files/axolotl_lora.yaml" >"$work/odd.yaml"
 expect 0 'Not understood: no_such_word = 3' run "$work/odd.yaml" --gpu h100 --nodes 1
 
@@ -76,6 +78,8 @@ expect 0 '^micro_batch_size: 2$' convert "$files/axolotl_lora.yaml" --to axolotl
   --nodes 1 --micro-batch 2
 expect 0 '^actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4$' convert \
   "$files/verl_grpo.sh" --to verl --gpu h100 --micro-batch 4
+expect 0 '^data.micro_batch_size_per_gpu=4$' convert "$files/verl_sft.sh" --to verl --gpu h100 \
+  --micro-batch 4
 expect 0 '^--expert_model_parallel_size 8$' convert "$files/swift_megatron.sh" --to swift \
   --gpu h100
 expect 0 '^cutoff_len\|^per_device_train_batch_size: 1$' convert \

@@ -70,7 +70,7 @@ std::vector<Key> drawn(Draw& draw, const Stack& stack) {
                        {"plan.recompute", word(draw.of<const char*>({"none", "full"}))},
                        {"precision.compute", word(draw.often() ? "bf16" : "fp16")}};
   const auto set = [&](const char* key, TomlValue value) { out.emplace_back(key, value); };
-  const bool verl = std::string_view(stack.name) == "verl";
+  const bool verl = std::string_view(stack.name).starts_with("verl");
   if (!draw.often()) set("model.lora_rank", number(draw.of<Number>({0, 8})));
   if (!stack.megatron) {
     if (!draw.often())
@@ -106,6 +106,13 @@ const char* const swift_trainer =
     "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen3-8B --tuner_type full --max_length 4096 "
     "--per_device_train_batch_size 1 --deepspeed zero3\n";
 
+const char* const verl_engine =
+    "torchrun --nnodes=1 --nproc_per_node=8 -m verl.trainer.sft_trainer model.path=Qwen/Qwen3-8B "
+    "data.max_length=4096 data.max_token_len_per_gpu=8192 engine.strategy=fsdp2\n";
+const char* const verl_megatron =
+    "torchrun --nnodes=1 --nproc_per_node=8 -m verl.trainer.sft_trainer engine=megatron "
+    "model.path=Qwen/Qwen3-30B-A3B data.max_length=4096 data.use_dynamic_bsz=False\n";
+
 const Stack stacks[] = {
     {"axolotl", "axolotl_lora.yaml", false},
     {"axolotl", "axolotl_lora.yaml", false,
@@ -119,6 +126,9 @@ const Stack stacks[] = {
      "actor_rollout_ref.model.path=Qwen/Qwen3-30B-A3B model_engine=megatron "
      "actor_rollout_ref.actor.use_dynamic_bsz=True "
      "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity=full"},
+    {"verl-sft", "", false, verl_engine},
+    {"verl-sft", "", true, verl_megatron},
+    {"verl-fsdp-sft", "verl_sft.sh", false},
 };
 
 NamedText base_of(const Stack& stack) {
@@ -179,6 +189,10 @@ TEST_CASE("a plan that a stack has no words for is refused with the reason") {
   const NamedText base = base_of(stacks[5]);
   CHECK_THAT(own_words_of(scenario_of({base}, {{"plan.data", word("ddp")}}), "verl").why_not,
              Contains("verl's FSDP shards gradients as well"));
+  const NamedText sft = base_of(std::end(stacks)[-1]);
+  CHECK_THAT(
+      own_words_of(scenario_of({sft}, {{"plan.data", word("zero2")}}), "verl-fsdp-sft").why_not,
+      Contains("shards parameters over all ranks: zero3"));
   const NamedText axolotl = base_of(stacks[0]);
   CHECK_THAT(
       own_words_of(scenario_of({axolotl}, {{"plan.recompute", word("selective")}}), "axolotl")
