@@ -68,10 +68,9 @@ void set_shard_degree(TomlValue& out, const Facts& facts, const Catalogue& catal
 /// The most sequences a micro-batch may have that divide a replica's share of the batch.
 void set_micro_batch(TomlValue& out, const Facts& facts, const Catalogue& catalogue) {
   if (facts.most_micro_batch < 1 || find_path(out, "batch.micro_batch") != nullptr) return;
-  std::int64_t others = 1;
+  std::int64_t replicas = gpus_of(out, catalogue);
   for (const char* key : {"plan.tensor", "plan.pipeline", "plan.context"})
-    others *= std::max<std::int64_t>(1, count_of(out, key));
-  const std::int64_t replicas = gpus_of(out, catalogue) / others;
+    replicas /= std::max<std::int64_t>(1, count_of(out, key));
   const std::int64_t all = replicas > 0 ? count_of(out, "batch.global") / replicas : 0;
   std::int64_t one = std::min(facts.most_micro_batch, std::max<std::int64_t>(1, all));
   while (one > 1 && all % one != 0) --one;

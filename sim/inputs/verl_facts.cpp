@@ -70,8 +70,10 @@ class VerlFacts : public Translator {
     const std::string* value = found(begin, end);
     return value == nullptr ? "" : *value;
   }
+  /// Within what two of can be multiplied.
   Number said(std::string_view name, Number usual) const {
-    return settings_.integer(std::string(name)).value_or(usual);
+    constexpr Number most = 1'000'000'000;
+    return std::clamp(settings_.integer(std::string(name)).value_or(usual), -most, most);
   }
   bool flag(std::string_view name, bool usual) const {
     return settings_.flag(std::string(name)).value_or(usual);
@@ -260,10 +262,10 @@ class VerlFacts : public Translator {
 
   /// Ranks with sequences of their own; 1 where nobody says how many ranks there are.
   Number data_ranks() const {
-    Number others = 1;
+    Number ranks = facts_.ranks.value_or(1);
     for (const char* key : {"plan.tensor", "plan.pipeline", "plan.context"})
-      others *= facts_.integer(key).value_or(1);
-    return std::max<Number>(1, facts_.ranks.value_or(1) / std::max<Number>(1, others));
+      ranks /= std::max<Number>(1, facts_.integer(key).value_or(1));
+    return std::max<Number>(1, ranks);
   }
 
   void policy_micro_batch() {
@@ -298,17 +300,17 @@ class VerlFacts : public Translator {
   /// torchrun's; where only a shell knows it, what the configuration says.
   void sft_machine() {
     const Number nodes = said("nnodes", said("trainer.nnodes", 1));
-    auto each = integer("nproc_per_node");
-    if (!each && (!by_engine() || find("trainer.n_gpus_per_node") != nullptr)) {
+    Number each = said("nproc_per_node", 0);
+    if (each < 1 && (!by_engine() || find("trainer.n_gpus_per_node") != nullptr)) {
       each = said("trainer.n_gpus_per_node", 8);
       note(
           fmt::format("Only a shell knows how many GPUs of a node train: {} are taken, as in "
                       "trainer.n_gpus_per_node.",
-                      *each));
+                      each));
     }
-    if (!each || *each < 1) return;
-    facts_.gpus_per_node = *each;
-    ranks(*each * nodes);
+    if (each < 1) return;
+    facts_.gpus_per_node = each;
+    ranks(each * nodes);
   }
 
   void precision() {
