@@ -20,8 +20,8 @@ TomlValue with_framework(TomlValue document);
 /// Why with_framework() took the framework of a document; empty: the document names it itself.
 std::string framework_by_default(const TomlValue& document);
 
-/// Torch's own frameworks run no layers of experts: where one of them was taken by default, what most
-/// users of such a model run instead.
+/// Torch's own frameworks run no layers of experts: where one of them was taken by default, what
+/// most users of such a model run instead.
 void suit_experts(TomlValue& document, const workloads::TransformerShape& model);
 
 /// Of [plan]: throws InputError on "fsdp", a framework's word for zero3 or zero2.

@@ -50,6 +50,8 @@ void visit_lora(Lora& lora, Visitor&& visit) {
   visit.may({"lora_base", "type of frozen products' weights: compute's, or narrower (QLoRA)"},
             lora.base, lora_base_names);
   visit.may({"lora_dropout", "of what adapters read"}, lora.dropout);
+  visit.may({"lora_experts", "gate, up and down also beside a rank's experts, which share one"},
+            lora.experts);
 }
 
 /// Keys of [model]: a mixture of experts.

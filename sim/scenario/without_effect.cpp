@@ -7,6 +7,7 @@
 #include "topology/fabric_layout.hpp"
 #include "workloads/pieces/piece.hpp"
 #include "workloads/plan/layer_shape.hpp"
+#include "workloads/plan/lora.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/step/framework_rules.hpp"
 
@@ -180,6 +181,9 @@ constexpr Rule rules[] = {
     {"model.lora_targets", no_adapters, says_no_adapters},
     {"model.lora_base", no_adapters, says_no_adapters},
     {"model.lora_dropout", no_adapters, says_no_adapters},
+    {"model.lora_experts",
+     [](S s) { return no_adapters(s) || no_experts(s) || !workloads::adapted_mlp(s.model); },
+     "there are no adapters of gate, up or down in a model of experts"},
     {"software.cuts_layers", [](S s) { return s.plan.tensor * s.plan.context == 1; },
      "no plan cuts layers that it could allow"},
     {"software.use_megatron_fsdp", [](S s) { return ddp(s) || s.plan.data == workloads::DataParallel::zero1; },

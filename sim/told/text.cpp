@@ -47,6 +47,7 @@ std::string model_text(const workloads::TransformerShape& model) {
     if (model.lora.targets.has(target)) targets += (targets.empty() ? "" : ",") + std::string(word);
   std::string out =
       fmt::format("{}, adapters of rank {} beside {}", model.name, model.lora.rank, targets);
+  if (model.lora.experts) out += " (a rank's experts share one)";
   if (workloads::dequantizes(model))
     out += fmt::format(", frozen in {}", word_for(lora_base_names, model.lora.base));
   return out +

@@ -48,11 +48,12 @@ bool ActivationMemory::reads_again(SetOf<LoraTarget> targets) const {
 /// reads and a byte mask of it.
 std::vector<std::int64_t> ActivationMemory::adapters() const {
   std::vector<std::int64_t> out;
-  for (const Adapter& a : layer_adapters(in_.shape, in_.plan.tensor, kind_.experts())) {
-    out.push_back(sizes_.element * sizes_.tokens * in_.shape.lora.rank);
+  for (const Adapter& a : layer_adapters(in_.shape, in_.plan.tensor, kind_)) {
+    const std::int64_t rows = a.experts ? experts_->rows : sizes_.tokens;
+    out.push_back(sizes_.element * rows * in_.shape.lora.rank);
     if (!in_.shape.lora.dropout) continue;
-    out.push_back(sizes_.element * sizes_.tokens * a.in);
-    out.push_back(sizes_.tokens * a.in);
+    out.push_back(sizes_.element * rows * a.in);
+    out.push_back(rows * a.in);
   }
   return out;
 }
@@ -231,11 +232,17 @@ ActivationMemory::Half ActivationMemory::expert_half() const {
   const std::int64_t f = s.inner_bytes(), narrow = kept_input(f / s.element),
                      shared = s.element * sizes_.tokens * s.shared;
   Half out;
-  const bool inputs = !adapted(in_.shape);  // of products, for their weights' gradients
-  if (inputs) (recomputes(norm) ? out.again : out.kept).push_back(s.model_bytes());
+  // Of products, for their weights' gradients, or for those of adapters.
+  const bool inputs = !adapted(in_.shape), routed_adapters = in_.shape.lora.experts;
+  const bool read_up = reads_again({LoraTarget::gate, LoraTarget::up}),
+             read_down = reads_again({LoraTarget::down});
+  if (inputs || (read_up && s.shared > 0))
+    (recomputes(norm) ? out.again : out.kept).push_back(s.model_bytes());
   if (inputs && s.hidden != s.model) out.kept.push_back(s.token_bytes());  // back to the width
   auto& routed = whole ? out.again : out.kept;
-  const std::int64_t taken = inputs ? kept_input(s.taken_bytes() / s.element) : 0;
+  const std::int64_t taken = inputs                       ? kept_input(s.taken_bytes() / s.element)
+                             : routed_adapters && read_up ? s.taken_bytes()
+                                                          : 0;
   for (const std::int64_t bytes : {9 * s.tokens * s.all, 8 * s.sent, taken, f})
     routed.push_back(bytes);
   const bool gates = gated(in_.shape);
@@ -246,9 +253,10 @@ ActivationMemory::Half ActivationMemory::expert_half() const {
   if (in_.software.fused() && in_.software.experts.weighed_back) routed.push_back(s.sent_bytes());
   auto& product = whole || recomputes(expert_activation) ? out.again : out.kept;
   if (inputs) product.push_back(narrow);
+  if (!inputs && routed_adapters && read_down) product.push_back(f);
   if (!gates && in_.software.fused()) product.push_back(f);  // before the weights
   if (shared == 0) return out;
-  for (int i = inputs ? 0 : 1; i < (!gates ? 2 : in_.software.eager() ? 4 : 3); ++i)
+  for (int i = read_down ? 0 : 1; i < (!gates ? 2 : in_.software.eager() ? 4 : 3); ++i)
     (whole || recomputes(shared_experts) ? out.again : out.kept).push_back(shared);
   return out;
 }

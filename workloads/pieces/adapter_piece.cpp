@@ -1,5 +1,6 @@
 #include "workloads/pieces/adapter_piece.hpp"
 
+#include "workloads/pieces/expert_sizes.hpp"
 #include "workloads/plan/low_precision.hpp"
 
 namespace stepcast::workloads {
@@ -18,8 +19,8 @@ class AdapterWriter {
       : w_(w),
         a_(a),
         name_("layer." + a.tensor),
-        tokens_(w.sizes().tokens),
-        cut_rank_(a.row ? rank_of(w) : rank_of(w) / w.in().plan.tensor),
+        tokens_(a.experts ? ExpertSizes(w.in()).rows : w.sizes().tokens),
+        cut_rank_(a.row || a.experts ? rank_of(w) : rank_of(w) / w.in().plan.tensor),
         cut_out_(a.row ? a.out / w.in().plan.tensor : a.out) {}
 
   /// A reads x, or its copy with dropout; B's output is scaled (read, write), and added to the
@@ -53,7 +54,7 @@ class AdapterWriter {
   }
   /// Between the two, of the rank's width: gathered or summed over the tensor ranks.
   void narrow(const char* pass, CollectiveKind column) {
-    if (!w_.split()) return;
+    if (!w_.split() || a_.experts) return;
     w_.collective(name_ + ".lora." + pass, a_.row ? CollectiveKind::all_reduce : column,
                   w_.in().precision.compute, w_.sizes().element * tokens_ * rank_of(w_));
   }
@@ -81,8 +82,7 @@ class AdapterWriter {
 
 std::vector<Adapter> adapters_of(const PieceWriter& w, const Linear& l) {
   if (!w.frozen()) return {};
-  return adapters_beside(layer_adapters(w.in().shape, w.in().plan.tensor, w.kind().experts()),
-                         l.tensor);
+  return adapters_beside(layer_adapters(w.in().shape, w.in().plan.tensor, w.kind()), l.tensor);
 }
 
 void write_dequantize(PieceWriter& w, const Linear& l) {

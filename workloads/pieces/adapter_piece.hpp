@@ -7,7 +7,7 @@
 
 namespace stepcast::workloads {
 
-/// Beside a product; most have none.
+/// Beside a product, by its tensor; most have none. Those of "experts.*" are on their rows.
 std::vector<Adapter> adapters_of(const PieceWriter&, const Linear&);
 
 /// A frozen weight of fewer bits, made wide for the product that follows: forward's and, again,

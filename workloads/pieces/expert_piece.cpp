@@ -1,9 +1,11 @@
 #include "workloads/pieces/expert_piece.hpp"
 
+#include "workloads/pieces/adapter_piece.hpp"
 #include "workloads/pieces/dispatch_piece.hpp"
 #include "workloads/pieces/expert_sizes.hpp"
 #include "workloads/pieces/linear_piece.hpp"
 #include "workloads/pieces/operand_piece.hpp"
+#include "workloads/pieces/shared_expert_piece.hpp"
 #include "workloads/plan/model_size.hpp"
 
 namespace stepcast::workloads {
@@ -211,10 +213,20 @@ void weight_product(PieceWriter& w, const ExpertSizes& s, const ParameterTensors
   w.for_weights(false);
 }
 
+/// By which the adapters beside a product are found.
+Linear beside(const ExpertProduct& p) {
+  Linear out;
+  out.tensor = std::string("experts.") + p.name;
+  return out;
+}
+void product_forward(PieceWriter& w, const ExpertSizes& s, const ExpertProduct& p) {
+  rows_product(w, s, name_of(p) + ".forward", p.out, p.in);
+  write_adapters_forward(w, beside(p));
+}
+
 void up_forward(PieceWriter& w, const ExpertSizes& s) {
   quantize_input(w, s, up_products(w, s).front());
-  for (const ExpertProduct& p : up_products(w, s))
-    rows_product(w, s, name_of(p) + ".forward", p.out, p.in);
+  for (const ExpertProduct& p : up_products(w, s)) product_forward(w, s, p);
 }
 
 bool weighs_output(const PieceWriter& w) { return !w.fused() && !software(w).weighed_wide; }
@@ -288,7 +300,7 @@ void experts_forward(PieceWriter& w, const ExpertSizes& s) {
   activation_forward(w, s);
   const ExpertProduct down = down_product(s);
   quantize_input(w, s, down);
-  rows_product(w, s, name_of(down) + ".forward", down.out, down.in);
+  product_forward(w, s, down);
   if (weighs_output(w)) w.pass("layer.experts.weigh", pointwise, 2 * s.taken_bytes() + 4 * s.rows);
   if (weighs_bias(w, down, s)) weigh_bias(w, s);
 }
@@ -311,6 +323,9 @@ void product_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTenso
   quantize_rows(w, s, name_of(p) + ".gradient", OperandRole::gradient, {}, p.out);
   rows_product(w, s, name_of(p) + ".dgrad", p.in, p.out);
   weight_product(w, s, unit, p);
+  write_adapters_backward(w, unit, beside(p));
+  for (const Adapter& a : adapters_of(w, beside(p)))
+    w.pass("layer." + a.tensor + ".lora.gradient_sum", pointwise, 3 * s.element * s.rows * a.in);
 }
 
 void experts_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTensors& unit) {
@@ -323,79 +338,6 @@ void experts_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTenso
   const auto ups = up_products(w, s);
   for (const ExpertProduct& p : ups) product_backward(w, s, unit, p, &p == &ups.front());
   if (ups.size() > 1) w.pass("layer.experts.gradient_sum", pointwise, 3 * s.taken_bytes());
-}
-
-// ---- shared experts: a dense MLP that tensor ranks cut
-
-bool has_shared(const PieceWriter& w) { return shape(w).shared_ffn > 0; }
-
-Linears shared_up(const PieceWriter& w, const ExpertSizes& s) {
-  if (!gated(w.in().shape))
-    return {{"layer.shared.up", "shared.up", s.model, s.shared, false, w.low()}};
-  if (w.packed())
-    return {{"layer.shared.gate_up", "shared.gate_up", s.model, 2 * s.shared, false, w.low()}};
-  return {{"layer.shared.gate", "shared.gate", s.model, s.shared, false, w.low()},
-          {"layer.shared.up", "shared.up", s.model, s.shared, false, w.low()}};
-}
-Linear shared_down(const PieceWriter& w, const ExpertSizes& s) {
-  return {"layer.shared.down", "shared.down", s.shared, s.model, false, w.low()};
-}
-std::int64_t shared_bytes(const PieceWriter& w, const ExpertSizes& s) {
-  return s.element * w.sizes().tokens * s.shared;
-}
-
-void shared_up_forward(PieceWriter& w, const ExpertSizes& s) {
-  write_column_forward(w, "layer.shared.up", shared_up(w, s));
-  const std::int64_t f = shared_bytes(w, s);
-  if (!gated(w.in().shape)) return w.pass("layer.shared.gelu", activation, 2 * f);
-  if (!w.eager()) return w.pass("layer.shared.swiglu", activation, 3 * f);
-  w.pass("layer.shared.silu", pointwise, 2 * f);
-  w.pass("layer.shared.multiply", pointwise, 3 * f);
-}
-
-/// A product with one output a token, its sigmoid, and the rows times it.
-void shared_down_forward(PieceWriter& w, const ExpertSizes& s) {
-  write_row_forward(w, shared_down(w, s));
-  if (!shape(w).shared_gate) return;
-  w.gemm("layer.shared.weight.forward", s.tokens, 1, s.model);
-  w.pass("layer.shared.sigmoid", pointwise, 2 * s.element * s.tokens);
-  w.pass("layer.shared.weigh", pointwise, 2 * s.model_bytes());
-}
-
-void shared_down_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTensors& unit) {
-  if (shape(w).shared_gate) {
-    w.pass("layer.shared.weigh.backward", pointwise, 4 * s.model_bytes());
-    w.pass("layer.shared.sigmoid.backward", pointwise, 3 * s.element * s.tokens);
-    w.gemm("layer.shared.weight.dgrad", s.tokens, s.model, 1);
-    if (!w.frozen()) w.weight_gradient("layer.shared.weight.wgrad", 1, s.model, s.tokens);
-    w.gradient(unit, "shared.weight");
-  }
-  write_row_backward(w, unit, shared_down(w, s));
-}
-
-void shared_up_backward(PieceWriter& w, const ExpertSizes& s, const ParameterTensors& unit) {
-  const std::int64_t f = shared_bytes(w, s);
-  if (!gated(w.in().shape)) {
-    w.pass("layer.shared.gelu.backward", activation, 3 * f);
-  } else if (w.eager()) {
-    w.pass("layer.shared.multiply.backward_up", pointwise, 3 * f);
-    w.pass("layer.shared.multiply.backward_gate", pointwise, 3 * f);
-    w.pass("layer.shared.silu.backward", pointwise, 3 * f);
-  } else {
-    w.pass("layer.shared.swiglu.backward", activation, 5 * f);
-  }
-  write_column_backward(w, "layer.shared.up", unit, shared_up(w, s));
-}
-
-void shared_forward(PieceWriter& w, const ExpertSizes& s) {
-  shared_up_forward(w, s);
-  shared_down_forward(w, s);
-}
-
-/// Under the exchange: the first product and what follows it under the way to the experts, the
-/// second under the way back (Megatron core shared_experts.py).
-bool overlaps_shared(const PieceWriter& w) {
-  return has_shared(w) && w.in().plan.expert.shared_overlap;
 }
 
 /// From the layer's width to that of the experts and back, on a rank's own tokens (Megatron core

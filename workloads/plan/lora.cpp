@@ -17,7 +17,10 @@ using Asked = const PlanCase&;
 using enum LoraTarget;
 
 bool has(Shape s, LoraTarget target) { return adapted(s) && s.lora.targets.has(target); }
-bool in_mlp(Shape s) { return has(s, gate) || has(s, up) || has(s, down); }
+/// Layers of experts alone, beside which no adapter of an MLP lies.
+bool only_bare_experts(Shape s) {
+  return expert_layers(s) == s.layers && s.experts.shared_ffn == 0 && !s.lora.experts;
+}
 
 bool has_own_size_anywhere(Shape s) {
   return any_layer(s, [&](const LayerForm& f) { return has_own_sizes(s, f); });
@@ -37,27 +40,24 @@ constexpr Rule<TransformerShape> rules_of_adapters[] = {
        return std::string("adapters of q, k or v beside latent attention are not modelled");
      },
      [](Shape) { return std::string("lora_targets = [\"o\"] are"); }},
-    {"lora_rank",
-     [](Shape s) {
-       return adapted(s) && any_layer(s, [](const LayerForm& f) {
-                return !attends(f.mixer) || f.mlp == Mlp::none || f.mixer == Mixer::both;
-              });
-     },
-     [](Shape) {
-       return std::string("adapters in layers without attention or MLP are not modelled");
-     },
-     [](Shape) { return std::string("lora_rank = 0, or a model of attention in all layers"); }},
+    {"lora_targets", [](Shape s) { return adapted(s) && adapter_parameters(s) == 0; },
+     [](Shape) { return std::string("the model has no product that lora_targets names"); },
+     [](Shape) { return std::string("q, k, v and o are of layers of attention alone"); }},
     {"lora_rank",
      [](Shape s) { return adapted(s) && (s.index.heads > 0 || has_own_size_anywhere(s)); },
      [](Shape) {
        return std::string("adapters beside an index or layers of several sizes are not modelled");
      },
      [](Shape) { return std::string("lora_rank = 0"); }},
-    {"lora_targets", [](Shape s) { return s.experts.count > 0 && in_mlp(s); },
+    {"lora_targets", [](Shape s) { return adapted_mlp(s) && only_bare_experts(s); },
      [](Shape) {
-       return std::string("adapters of gate, up or down among experts are not modelled");
+       return std::string("adapters of gate, up or down where every layer has experts alone");
      },
-     [](Shape) { return std::string("take targets of attention: q, k, v, o"); }},
+     [](Shape) {
+       return std::string(
+           "take q, k, v, o; lora_experts = true puts one beside a rank's experts, as "
+           "Megatron-Bridge does");
+     }},
     {"lora_targets", [](Shape s) { return !gated(s) && has(s, gate); },
      [](Shape) { return std::string("an adapter of gate in a model without gates"); },
      [](Shape) { return std::string("its MLP has up and down"); }},
@@ -80,18 +80,36 @@ constexpr Rule<PlanCase> plan_rules_of_adapters[] = {
        return does_not_divide("tensor degree", a.plan.tensor, "lora_rank", a.shape.lora.rank);
      },
      [](Asked) { return std::string("tensor ranks cut adapters along their rank"); }},
+    {"expert_tensor",
+     [](Asked a) { return adapted(a.shape) && a.shape.lora.experts && a.plan.expert_tensor() > 1; },
+     [](Asked) { return std::string("adapters beside experts that tensor ranks cut"); },
+     [](Asked) { return std::string("expert_tensor = 1, or lora_experts = false"); }},
     {"tensor_overlap",
      [](Asked a) { return adapted(a.shape) && a.plan.tensor_overlap != TensorOverlap::none; },
      [](Asked) { return std::string("tensor_overlap beside adapters is not modelled"); },
      [](Asked) { return std::string("tensor_overlap = \"none\""); }},
 };
 
+/// Of gate, up and down: beside the shared experts, and beside those of a rank.
+void add_beside_experts(std::vector<Adapter>& out, Shape s, std::int64_t tensor) {
+  const auto add = [&](const std::string& of, std::int64_t width, std::int64_t ffn, bool routed) {
+    if (has(s, gate)) out.push_back({gate, of + ".gate", width, ffn, false, routed});
+    if (has(s, up)) out.push_back({up, of + ".up", width, ffn, false, routed});
+    if (has(s, down)) out.push_back({down, of + ".down", ffn, width, !routed, routed});
+  };
+  const ExpertShape& e = s.experts;
+  if (e.shared_ffn > 0) add("shared", s.hidden, e.shared_ffn / tensor, false);
+  if (s.lora.experts) add("experts", expert_width(s), e.ffn, true);
+}
+
 }  // namespace
+
+bool adapted_mlp(Shape s) { return has(s, gate) || has(s, up) || has(s, down); }
 
 std::span<const Rule<TransformerShape>> lora_rules() { return rules_of_adapters; }
 std::span<const Rule<PlanCase>> lora_plan_rules() { return plan_rules_of_adapters; }
 
-std::vector<Adapter> layer_adapters(Shape s, std::int64_t tensor, bool experts) {
+std::vector<Adapter> layer_adapters(Shape s, std::int64_t tensor, const LayerForm& form) {
   if (!adapted(s)) return {};
   const RankWidths rank(s, tensor);
   const Adapter all[] = {{q, "attention.q", s.hidden, rank.query + rank.gate},
@@ -102,17 +120,22 @@ std::vector<Adapter> layer_adapters(Shape s, std::int64_t tensor, bool experts) 
                          {up, "mlp.up", s.hidden, rank.ffn},
                          {down, "mlp.down", rank.ffn, s.hidden, true}};
   std::vector<Adapter> out;
-  for (const Adapter& adapter : all)
-    if (has(s, adapter.target) && !(experts && adapter.tensor.starts_with("mlp.")))
-      out.push_back(adapter);
+  for (const Adapter& adapter : all) {
+    const bool there =
+        adapter.tensor.starts_with("mlp.") ? form.mlp == Mlp::dense : attends(form.mixer);
+    if (has(s, adapter.target) && there) out.push_back(adapter);
+  }
+  if (form.experts()) add_beside_experts(out, s, tensor);
   return out;
 }
 
 std::vector<Adapter> adapters_beside(const std::vector<Adapter>& adapters,
                                      const std::string& tensor) {
+  const std::string part = tensor.substr(0, tensor.find('.') + 1);
   const auto lies = [&](const Adapter& a) {
     if (tensor == "attention.qkv") return a.target == q || a.target == k || a.target == v;
-    if (tensor == "mlp.gate_up") return a.target == gate || a.target == up;
+    if (tensor == part + "gate_up")
+      return a.tensor.starts_with(part) && (a.target == gate || a.target == up);
     return a.tensor == tensor;
   };
   std::vector<Adapter> out;
@@ -120,15 +143,21 @@ std::vector<Adapter> adapters_beside(const std::vector<Adapter>& adapters,
   return out;
 }
 
-std::int64_t adapter_parameters(Shape s) {
-  const auto of_layer = [&](bool experts) {
-    std::int64_t sum = 0;
-    for (const Adapter& a : layer_adapters(s, 1, experts)) sum += s.lora.rank * (a.in + a.out);
-    return sum;
-  };
-  const std::int64_t experts = expert_layers(s);
-  return experts * of_layer(true) + (s.layers - experts) * of_layer(false);
+namespace {
+
+/// Over all layers, those beside experts so often.
+std::int64_t adapter_elements(Shape s, std::int64_t of_experts) {
+  std::int64_t sum = 0;
+  for (std::int64_t layer = 0; adapted(s) && layer < s.layers; ++layer)
+    for (const Adapter& a : layer_adapters(s, 1, layer_form(s, layer)))
+      sum += (a.experts ? of_experts : 1) * s.lora.rank * (a.in + a.out);
+  return sum;
 }
+
+}  // namespace
+
+std::int64_t adapter_parameters(Shape s) { return adapter_elements(s, 1); }
+std::int64_t adapter_products(Shape s) { return adapter_elements(s, s.experts.per_token); }
 
 std::int64_t trained_parameters(Shape s) {
   return adapted(s) ? adapter_parameters(s) : parameters(s);
@@ -142,11 +171,14 @@ void freeze(ParameterTensors& tensors, Shape s) {
   }
 }
 
-void add_adapters(ParameterTensors& out, Shape s, std::int64_t tensor, bool experts) {
+void add_adapters(ParameterTensors& out, Shape s, std::int64_t tensor, const LayerForm& form) {
   const std::int64_t rank = s.lora.rank;
-  for (const Adapter& a : layer_adapters(s, tensor, experts)) {
-    add_weight(out, a.first(), a.row ? rank : rank / tensor, a.in, false);
-    add_weight(out, a.second(), a.row ? a.out / tensor : a.out, rank, false);
+  for (const Adapter& a : layer_adapters(s, tensor, form)) {
+    const std::int64_t cut = a.experts ? 1 : tensor;
+    add_weight(out, a.first(), a.row ? rank : rank / cut, a.in, false);
+    out.back().expert = a.experts;
+    add_weight(out, a.second(), a.row ? a.out / cut : a.out, rank, false);
+    out.back().expert = a.experts;
   }
 }
 

@@ -21,17 +21,21 @@ struct Adapter {
   std::string tensor;   // "attention.q"
   std::int64_t in = 0;  // of the rank's product
   std::int64_t out = 0;
-  bool row = false;  // beside a row-parallel product
+  bool row = false;      // beside a row-parallel product
+  bool experts = false;  // on the rows that a rank's experts take: whole on every rank
   std::string first() const { return tensor + ".lora_a"; }
   std::string second() const { return tensor + ".lora_b"; }
 };
 
-/// Those of a layer without experts, or of one whose MLP is experts.
-std::vector<Adapter> layer_adapters(const TransformerShape&, std::int64_t tensor, bool experts);
+/// Those of such a layer: beside attention's products, not beside those of other mixers.
+std::vector<Adapter> layer_adapters(const TransformerShape&, std::int64_t tensor, const LayerForm&);
 /// Those beside the product of a tensor, of each that it packs: "attention.qkv" has q, k and v.
 std::vector<Adapter> adapters_beside(const std::vector<Adapter>&, const std::string& tensor);
 
-/// Of the whole model; 0 without adapters.
+/// Gate, up or down are among their targets.
+bool adapted_mlp(const TransformerShape&);
+
+/// Of the whole model, those beside experts as one rank has them; 0 without adapters.
 std::int64_t adapter_parameters(const TransformerShape&);
 /// Parameters that a step updates: the adapters', or all.
 std::int64_t trained_parameters(const TransformerShape&);
@@ -39,7 +43,10 @@ std::int64_t trained_parameters(const TransformerShape&);
 /// Freezes a unit's tensors where the model has adapters.
 void freeze(ParameterTensors&, const TransformerShape&);
 /// And adds the adapters of a layer.
-void add_adapters(ParameterTensors&, const TransformerShape&, std::int64_t tensor, bool experts);
+void add_adapters(ParameterTensors&, const TransformerShape&, std::int64_t tensor,
+                  const LayerForm&);
+/// What a token's products read and write of them, forward, as multiply-adds.
+std::int64_t adapter_products(const TransformerShape&);
 
 /// Of a frozen weight, with its scales, where 16-bit ones take `element` bytes each.
 std::int64_t frozen_bytes(LoraBase, std::int64_t elements, std::int64_t element);

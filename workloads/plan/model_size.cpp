@@ -163,7 +163,7 @@ std::int64_t products_of_layers(const TransformerShape& s) {
 /// Of a token, forward and backward: two for each weight and pass, without a frozen weight's own.
 double products_flops(const TransformerShape& s, double weights) {
   if (!adapted(s)) return 6.0 * weights;
-  return 4.0 * weights + 6.0 * static_cast<double>(adapter_parameters(s));
+  return 4.0 * weights + 6.0 * static_cast<double>(adapter_products(s));
 }
 
 /// Multiply-adds of a token that no weight is in, forward: scores and values of the keys that

@@ -216,7 +216,7 @@ ParameterTensors layer_tensors(const TransformerShape& s, const ParallelPlan& pl
   return with_sizes_of(s, kind, [&](const TransformerShape& own) {
     ParameterTensors out = base_tensors(own, plan, packed, kind);
     freeze(out, own);
-    add_adapters(out, own, plan.tensor, kind.experts());
+    add_adapters(out, own, plan.tensor, kind);
     return out;
   });
 }

@@ -101,6 +101,11 @@ struct LoraShape {
   SetOf<LoraTarget> targets{LoraTarget::q, LoraTarget::v};
   LoraBase base = LoraBase::compute;
   bool dropout = false;  // of what adapters read
+  /// In layers of experts gate, up and down lie beside the shared experts and, if this is set,
+  /// beside those of a rank, which share one (Megatron-Bridge peft/lora.py share_expert_adapters at
+  /// 067f987, read 2026-11). transformers 5 keeps experts in one tensor, beside which PEFT puts
+  /// none.
+  bool experts = false;
   friend bool operator==(const LoraShape&, const LoraShape&) = default;
 };
 

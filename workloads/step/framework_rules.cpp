@@ -65,6 +65,13 @@ constexpr Rule<FrameworkPlan> framework_table[] = {
     {"framework", [](Asked a) { return a.software.own() && adapted(a.shape); },
      [](Asked a) { return name_of(a.software) + " trains no adapters"; },
      [](Asked) { return std::string("leave lora_rank out, or take another framework"); }},
+    {"lora_experts",
+     [](Asked a) {
+       return adapted(a.shape) && a.shape.lora.experts && a.shape.experts.count > 0 &&
+              !a.software.fused();
+     },
+     [](Asked a) { return name_of(a.software) + " puts no adapters beside experts"; },
+     [](Asked) { return std::string("megatron-core and nemo do: else lora_experts = false"); }},
     {"use_megatron_fsdp",
      [](Asked a) { return a.software.data.use_megatron_fsdp && !has_megatron_fsdp(a.software); },
      [](Asked a) { return "use_megatron_fsdp with " + name_of(a.software); },

@@ -178,6 +178,78 @@ TEST_CASE("frozen experts have neither gradients nor states") {
   CHECK(memory_of(s, plan, 0, fused()).of("optimizer").value == 12 * a / 4);
 }
 
+// Megatron-Bridge: one pair of a product beside all experts of a rank, on the rows that they take.
+TEST_CASE("a rank's experts share an adapter, which has as many copies as they") {
+  TransformerShape s = llama(4, 1024, 16, 4, 0);
+  s.experts = {.count = 8, .per_token = 2, .ffn = 512};
+  s.lora = {.rank = 8, .targets = {gate, up, down}, .experts = true};
+  CHECK(refusal(s).empty());
+  const std::int64_t pairs = 4 * 3 * 8 * (1024 + 512);
+  CHECK(adapter_parameters(s) == pairs);
+  ParallelPlan plan = plan_of(DataParallel::zero1, 4);
+  for (const std::int64_t degree : {1, 4}) {
+    plan.expert.degree = degree;
+    const StageParameters trained = trained_of(stage_parameters(s, plan, {}, true, 0));
+    CHECK(trained.elements() == pairs);
+    for (const ParameterTensor& tensor : layer_tensors(s, plan, true, layer_kind(s, {}, 0)))
+      CHECK((tensor.frozen || tensor.expert));
+    const StepProgram step = step_of(s, plan, two, fused());
+    for (const char* product : {"gate", "up", "down"})
+      for (const char* pass : {"lora_a.forward", "lora_b.forward", "lora_a.wgrad", "lora_b.dgrad"})
+        CHECK(kernels_named(step, std::string("layer.experts.") + product + "." + pass) == 4);
+    // Two sequences of 4,096 tokens, each token at two experts.
+    const double tokens = 2 * 4096;
+    double adapters = 0;
+    for (const auto& i : step.roles[0].instructions)
+      if (i.op == engine::Op::work && step.kernels[i.arg].name.find(".lora_") != std::string::npos)
+        adapters += step.kernels[i.arg].flops.value;
+    // The fullest of several ranks takes a few rows more.
+    const double rest = degree == 1 ? 1e-12 : 0.02;
+    CHECK(adapters == Approx(tokens * 6.0 * 2.0 * static_cast<double>(pairs)).epsilon(rest));
+  }
+}
+
+TEST_CASE("adapters of gate, up and down lie beside shared experts") {
+  TransformerShape s = llama(4, 1024, 16, 4, 0);
+  s.experts = {.count = 8, .per_token = 2, .ffn = 512, .shared_ffn = 768};
+  s.lora = {.rank = 8, .targets = {gate, up, down}};
+  CHECK(refusal(s).empty());
+  CHECK(adapter_parameters(s) == 4 * 3 * 8 * (1024 + 768));
+  const StepProgram step = step_of(s, plan_of(DataParallel::ddp, 1));
+  CHECK(kernels_named(step, "layer.shared.down.lora_b.forward") == 4);
+  CHECK(kernels_named(step, "layer.experts.down.lora") == 0);
+}
+
+TEST_CASE("layers of other mixers have adapters beside their MLP alone") {
+  TransformerShape s = llama(4, 1024, 16, 4, 2048);
+  s.delta = {.key_heads = 4, .value_heads = 8, .key_dim = 64, .value_dim = 64};
+  s.pattern = {{Mixer::delta, Mlp::dense}, {Mixer::full, Mlp::dense}};
+  s.lora = {.rank = 8, .targets = {q, down}};
+  CHECK(refusal(s).empty());
+  CHECK(adapter_parameters(s) == 2 * 8 * (1024 + 1024) + 4 * 8 * (2048 + 1024));
+  const StepProgram step = step_of(s, plan_of(DataParallel::ddp, 1));
+  CHECK(kernels_named(step, "layer.attention.q.lora_a.forward") == 2);
+  CHECK(kernels_named(step, "layer.mlp.down.lora_a.forward") == 4);
+  s.pattern = {{Mixer::delta, Mlp::dense}};
+  s.lora.targets = {q};
+  CHECK_THAT(refusal(s), Contains("no product that lora_targets names"));
+}
+
+TEST_CASE("what adapters of experts read again is kept, and no more") {
+  TransformerShape s = llama(1, 1024, 16, 4, 0);
+  s.experts = {.count = 8, .per_token = 2, .ffn = 512};
+  s.lora = {.rank = 8, .targets = {q}};
+  const auto kept = [&](SetOf<LoraTarget> targets) {
+    s.lora.targets = targets;
+    s.lora.experts = true;
+    return memory_of(s, plan_of(DataParallel::ddp, 1), 0, fused()).of("activations").value;
+  };
+  const std::int64_t rows = 2 * two.micro_batch * two.sequence, none = kept({q});
+  CHECK(kept({q, up}) - none == 2 * rows * (1024 + 8));
+  CHECK(kept({q, gate, up}) - none == 2 * rows * (1024 + 2 * 8));
+  CHECK(kept({q, down}) - none == 2 * rows * (512 + 8));
+}
+
 TEST_CASE("what is not modelled is refused with the key to change") {
   TransformerShape experts = llama(4, 1024, 16, 4, 0);
   experts.experts = {.count = 8, .per_token = 2, .ffn = 512};
@@ -186,7 +258,12 @@ TEST_CASE("what is not modelled is refused with the key to change") {
   experts.lora.base = LoraBase::nf4;
   CHECK_THAT(refusal(experts), Contains("a.toml:3") && Contains("frozen experts"));
   experts.lora = {.rank = 8, .targets = {q, up}};
-  CHECK_THAT(refusal(experts), Contains("among experts"));
+  CHECK_THAT(refusal(experts), Contains("where every layer has experts alone"));
+  experts.lora.experts = true;
+  CHECK(refusal(experts).empty());
+  ParallelPlan cut = plan_of(DataParallel::ddp, 1, 2);
+  cut.sequence_parallel = true;
+  CHECK_THAT(refusal(experts, cut), Contains("tensor ranks cut"));
   CHECK_THAT(refusal(adapted_8b(12), plan_of(DataParallel::ddp, 1, 8)), Contains("lora_rank"));
   CHECK_THAT(refusal(adapted_8b(8, {})), Contains("without targets"));
   TransformerShape bert = bert_large();
