@@ -31,7 +31,7 @@ class VerlFacts : public Translator {
     loss_of_policies();
     updates();
     policy_micro_batch();
-    rest();
+    rest(catalogue);
     note(
         "The update of the policy is forecast: sampling, old probabilities, reference and critic "
         "are steps of their own.");
@@ -56,7 +56,7 @@ class VerlFacts : public Translator {
       packed(said(names_.tokens, 8192), names_.dynamic);
     else
       set("batch.micro_batch", said(names_.micro_batch, 4));
-    rest();
+    rest(catalogue);
   }
 
  private:
@@ -107,7 +107,7 @@ class VerlFacts : public Translator {
       fsdp(catalogue);
   }
 
-  void rest() {
+  void rest(const Catalogue& catalogue) {
     const std::string padding =
         megatron_ ? megatron_name("use_remove_padding") : std::string(names_.padding);
     if (flag(padding, by_policy() || by_engine()))
@@ -118,7 +118,7 @@ class VerlFacts : public Translator {
     precision();
     if (const std::string name = text(names_.optimizer, "optimizer"); !name.empty())
       optimizer_called(name);
-    adapters();
+    adapters(catalogue);
   }
 
   void fsdp(const Catalogue& catalogue) {
@@ -329,8 +329,8 @@ class VerlFacts : public Translator {
       set("precision.masters", false);
   }
 
-  /// Beside every product unless it says which.
-  void adapters() {
+  /// Beside every product unless it says which; in Megatron-Bridge also beside a rank's experts.
+  void adapters(const Catalogue& catalogue) {
     const Number rank = said(model_name("lora_rank"), said(model_name("lora.rank"), 0));
     if (rank < 1) return;
     set("model.lora_rank", rank);
@@ -347,6 +347,9 @@ class VerlFacts : public Translator {
                                         {"down", "linear_fc2"}})
       if (list.empty() || has("all") || has(std::string(target) + "_proj") || has(fused))
         targets.push_back(toml_text(target, ""));
+    const bool of_mlp = list.empty() || has("all") || has("linear_fc");
+    if (megatron_ && of_mlp && has_experts(facts_, catalogue, source_))
+      set("model.lora_experts", true);
     if (!targets.empty()) facts_.set("model.lora_targets", {std::move(targets), ""}, source_);
   }
 

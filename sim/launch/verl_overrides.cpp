@@ -71,6 +71,13 @@ constexpr Refusal verl_refusals[] = {
        return std::string("model.lora_targets: verl's Megatron has adapters at all products here");
      }},
     {[](const Scenario& s) {
+       return s.model.lora.rank > 0 && s.software.framework == "megatron-core" &&
+              s.model.experts.count > 0 && !s.model.lora.experts;
+     },
+     [](const Scenario&) {
+       return std::string("model.lora_experts: verl's Megatron has adapters beside experts too");
+     }},
+    {[](const Scenario& s) {
        using enum workloads::Dtype;
        return s.precision.compute != bf16 && s.precision.compute != fp16 &&
               s.precision.compute != fp32;

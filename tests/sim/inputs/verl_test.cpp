@@ -100,6 +100,23 @@ TEST_CASE("verl's FSDP runs the experts of transformers") {
   CHECK(policy("").facts.find("software.experts") == nullptr);
 }
 
+TEST_CASE("verl's adapters over Megatron lie beside a rank's experts too") {
+  const auto shape = [](const std::string& path, const std::string& words) {
+    return scenario_of(policy("actor_rollout_ref.actor.strategy=megatron "
+                              "actor_rollout_ref.model.lora.rank=16 actor_rollout_ref.model.path=" +
+                              path + " " + words),
+                       1)
+        .model.lora;
+  };
+  const std::string experts =
+      "Qwen/Qwen3-30B-A3B actor_rollout_ref.actor.megatron.expert_model_parallel_size=8";
+  CHECK(shape(experts, "").experts);
+  CHECK_FALSE(shape("Qwen/Qwen3-8B", "").experts);
+  CHECK_FALSE(
+      shape(experts, "actor_rollout_ref.model.lora.target_modules=['linear_qkv','linear_proj']")
+          .experts);
+}
+
 TEST_CASE("verl's FSDP trainer of demonstrations") {
   const LaunchInput input = input_of(
       fsdp_sft + "data.micro_batch_size=16 model.lora_rank=8 model.target_modules=[q_proj,v_proj]");
