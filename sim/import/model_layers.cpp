@@ -31,10 +31,10 @@ constexpr LayerWord mixer_words[] = {
 };
 /// layers_block_type of layers that are either.
 constexpr LayerWord block_words[] = {
-    {"mamba", {Mixer::state_space, Mlp::none}}, {"attention", {Mixer::full, Mlp::none}},
-    {"mlp", {Mixer::none, Mlp::dense}},         {"moe", {Mixer::none, Mlp::experts}},
-    {"M", {Mixer::state_space, Mlp::none}},     {"*", {Mixer::full, Mlp::none}},
-    {"-", {Mixer::none, Mlp::dense}},           {"E", {Mixer::none, Mlp::experts}},
+    {"mamba", {Mixer::state_space, Mlp::none}},
+    {"attention", {Mixer::full, Mlp::none}},
+    {"mlp", {Mixer::none, Mlp::dense}},
+    {"moe", {Mixer::none, Mlp::experts}},
 };
 
 template <std::size_t N>
@@ -54,14 +54,17 @@ LayerPattern listed(const ConfigReader& config, const char* key, const LayerWord
   LayerPattern out;
   if (const Json* items = config.list(key))
     for (const Json& item : *items) out.push_back(form_of(config, key, words, item));
-  for (const char letter : config.text(key))
-    out.push_back(form_of(config, key, words, Json(std::string(1, letter))));
   return out;
 }
 
 /// Layers that are a mixer or an MLP each (Nemotron-H).
 LayerPattern blocks_of(const ConfigReader& config) {
-  LayerPattern out = listed(config, "hybrid_override_pattern", block_words);
+  constexpr const char* letters = "hybrid_override_pattern";
+  LayerPattern out;
+  std::string wrong;
+  if (!workloads::read_letters(config.text(letters), out, wrong))
+    config.refuse("layers of kind \"" + wrong + "\" ('" + letters + "') are not modelled",
+                  "these are: " + std::string(workloads::pattern_letters));
   if (out.empty()) out = listed(config, "layers_block_type", block_words);
   const bool blocks =
       std::ranges::any_of(out, [](const LayerForm& f) { return f.mixer == Mixer::none; });

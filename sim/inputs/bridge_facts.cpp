@@ -2,6 +2,7 @@
 // is as in the recipe, where that is known (sim/launch/bridge_registry.hpp).
 #include "sim/inputs/formats.hpp"
 #include "sim/inputs/launch_facts.hpp"
+#include "sim/inputs/recipe_source.hpp"
 #include "sim/inputs/translator.hpp"
 #include "sim/inputs/vocabulary.hpp"
 #include "sim/launch/bridge_registry.hpp"
@@ -34,6 +35,7 @@ class BridgeFacts : public Translator {
     optimizer();
     precision();
     rest();
+    adapters(catalogue);
     machine();
     set("software.framework", std::string("nemo"));
   }
@@ -42,8 +44,15 @@ class BridgeFacts : public Translator {
   /// The model of its recipe, and, of one for pre-training, its plan.
   void as_in_recipe(const std::string& function, bool pretrains, const Catalogue& catalogue) {
     const BridgeRecipe* known = bridge_recipe_named(function);
-    set_model_name(facts_, std::string(known != nullptr ? known->model : recipe_stem(function)),
+    set_model_name(facts_, std::string(known != nullptr ? known->model : model_of(function)),
                    catalogue, source_);
+    for (const char* part : {"_vl", "omni", "45v", "audio"})
+      if (function.find(part) != std::string::npos)
+        note("Of " + function +
+             " the layers of text are forecast, not what reads images or sound.");
+    if (const std::string* file = settings_.find(std::string(recipe_source)))
+      return note("What the script does not say is as in " + function + ", which " + *file +
+                  " of this checkout has.");
     if (known == nullptr || !pretrains) return;
     for (const auto& [key, value] : {std::pair{"model.sequence", known->sequence},
                                      {"batch.global", known->global},
@@ -61,6 +70,14 @@ class BridgeFacts : public Translator {
     if (!known->recompute.empty()) set("plan.recompute", std::string(known->recompute));
     note("What the files do not say is as in " + pretrain_function(*known) +
          " of Megatron-Bridge v0.5.0 (2026-06).");
+  }
+
+  /// The id that its source has, where that lies beside.
+  std::string model_of(const std::string& function) const {
+    const std::string id = word("model.hf_model_id");
+    return settings_.has(std::string(recipe_source)) && !id.empty()
+               ? id
+               : std::string(recipe_stem(function));
   }
 
   /// An id or checkpoint that is named, else a file that is called after a model.
@@ -106,6 +123,31 @@ class BridgeFacts : public Translator {
     set("model.tied_embeddings", true);
     set("model.layer_pattern", std::string("W- W- W- W- W- *-"));
     if (const auto window = integer("model.window_size")) set("model.window", *window);
+  }
+
+  /// Of a recipe of that name, rank 32 beside every product, or as it is said (recipes/common.py at
+  /// v0.5.0 to v0.6.0).
+  void adapters(const Catalogue& catalogue) {
+    const std::string recipe = word("recipe"), scheme = word("peft_scheme");
+    const bool named = recipe.find("_peft") != std::string::npos ||
+                       recipe.find("_lora") != std::string::npos ||
+                       recipe.find("_dora") != std::string::npos;
+    if (!named && !integer("peft.dim") && (scheme.empty() || scheme == "none")) return;
+    constexpr std::int64_t usual = 32;
+    set("model.lora_rank", integer("peft.dim").value_or(usual));
+    const bool spread = has_experts(catalogue);
+    if (spread) note("Adapters beside experts are left out: those of attention are taken.");
+    adapter_targets(spread ? "linear_qkv linear_proj" : word("peft.target_modules"));
+    if (settings_.number("peft.dropout").value_or(0.0) > 0) set("model.lora_dropout", true);
+    if (recipe.find("_dora") != std::string::npos || scheme == "dora")
+      note("DoRA is taken as LoRA: its norms of whole weights are left out.");
+  }
+
+  bool has_experts(const Catalogue& catalogue) const {
+    const TomlValue* name = facts_.find("model.name");
+    if (name == nullptr || name->text() == nullptr || !catalogue.has("models", *name->text()))
+      return facts_.find("model.experts") != nullptr;
+    return catalogue.entry("models", *name->text(), source_).find("experts") != nullptr;
   }
 
   void data() {

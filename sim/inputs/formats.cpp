@@ -154,7 +154,8 @@ constexpr InputFormat formats[] = {
      "swift"},
     {"the arguments of Megatron-LM",
      [](const Settings& s) {
-       return s.has("num_layers") ||
+       return s.has("num_layers") || s.has("hybrid_layer_pattern") ||
+              s.has("hybrid_override_pattern") ||
               (s.has("tensor_model_parallel_size") && !s.has("model_name_or_path"));
      },
      add_megatron,

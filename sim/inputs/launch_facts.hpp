@@ -20,6 +20,8 @@ void add_megatron_parts(Facts& facts, const Settings& settings, const std::strin
                         const std::string& source);
 void add_megatron_plan_parts(Facts& facts, const Settings& settings, const std::string& prefix,
                              const std::string& source);
+/// Layers of each part of the pipeline that --hybrid-layer-pattern says; empty: there is none.
+std::vector<std::int64_t> layers_of_letters(const Settings& settings, const std::string& prefix);
 void add_torchtitan_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                           const std::string& source);
 void add_deepspeed_facts(Facts& facts, const Settings& settings, const std::string& source);

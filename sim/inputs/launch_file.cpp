@@ -9,7 +9,9 @@
 #include "sim/inputs/beside_plan.hpp"
 #include "sim/inputs/formats.hpp"
 #include "sim/inputs/launch_arguments.hpp"
+#include "sim/inputs/launchers.hpp"
 #include "sim/inputs/named_files.hpp"
+#include "sim/inputs/recipe_source.hpp"
 #include "sim/launch/trainer_words.hpp"
 #include "sim/scripts/shell_text.hpp"
 #include "sim/scripts/text_pieces.hpp"
@@ -88,14 +90,20 @@ bool is_no_training(const ShellCommand& command) {
 }
 
 /// "MODEL_ARGS: {--num-layers: 12}" of Megatron-LM's own tests.
-Settings without_dashes(const Settings& said) {
+Settings without_dashes(const Settings& said, const std::string& path) {
+  if (const std::string* mode = said.find("MODE"); mode != nullptr && *mode == "inference")
+    throw InputError(path, "starts no training that is known here", "its MODE is inference");
   constexpr std::string_view table = "MODEL_ARGS.--";
   Settings out;
   bool arguments = false;
   std::vector<std::string> words;
   for (const auto& [name, value] : said.all()) {
     if (!name.starts_with(table)) {
-      if (!name.starts_with("ENV_VARS") && !name.starts_with("MODEL_ARGS")) out.set(name, value);
+      constexpr std::string_view environment = "ENV_VARS.";
+      if (!name.starts_with(environment) && !name.starts_with("MODEL_ARGS")) out.set(name, value);
+      if (name.starts_with(environment))
+        if (const std::string one = name.substr(environment.size()); is_read_from_environment(one))
+          out.set(one, value);
       continue;
     }
     words.push_back("--" + name.substr(table.size()));
@@ -116,31 +124,47 @@ class ScriptSettings {
   explicit ScriptSettings(const std::string& path) : path_(path) {}
 
   /// The command that trains: of those of a known format the one with most words.
-  void read(std::string_view text, int depth = 0) {
+  void read(std::string_view text) {
+    head_ = slurm_head(text);
+    read(text, slurm_variables(head_), 0);
+  }
+
+  Settings best;
+  std::string idle;  // a program that trains nothing, and is called
+  std::vector<std::string> notes;
+
+ private:
+  /// A script in a script has its variables.
+  void read(std::string_view text, ShellVariables known, int depth) {
     constexpr int deepest_script = 3;
-    const ShellText shell = read_shell(text, path_);
+    const ShellText shell = read_shell(text, path_, std::move(known));
     for (ShellCommand command : shell.commands) {
+      leave_out_runner(command);
       with_files(command);
       if (is_no_training(command)) {
         heredoc(command);
         continue;
       }
-      take(command_settings(command));
+      if (const std::string other = idle_program(command); !other.empty())
+        idle = other;
+      else
+        take(command_settings(command));
       heredoc(command);
       if (depth == deepest_script) continue;
-      if (!command.input.empty()) read(command.input, depth + 1);
+      if (!command.input.empty()) read(command.input, shell.variables, depth + 1);
       for (const std::string& word : command.words)  // bash -c "cd x; python train.py --a 1"
-        if (word.find(' ') != std::string::npos && says(word, "--")) read(word, depth + 1);
+        if (word.find(' ') != std::string::npos && says(word, "--"))
+          read(word, shell.variables, depth + 1);
     }
     notes.insert(notes.end(), shell.notes.begin(), shell.notes.end());
-    if (depth == 0 && best.empty()) variables(shell);
-    if (depth == 0 && !best.empty()) environment(shell);
+    if (depth == 0 && best.empty() && idle.empty()) variables(shell);
+    if (depth > 0 || best.empty()) return;
+    environment(shell);
+    const InputFormat* format = format_of(best);
+    const auto tables = format->tables();
+    if (find_word(tables, "nnodes") != nullptr) add_slurm_head(best, head_);
   }
 
-  Settings best;
-  std::vector<std::string> notes;
-
- private:
   /// "$(cat megatron.args)": the words of a file beside the script.
   void with_files(ShellCommand& command) const {
     std::vector<std::string> words;
@@ -169,13 +193,19 @@ class ScriptSettings {
         best.set_usual(name, values[0]);
   }
 
-  /// A script that only sets variables for another: the arguments in them.
+  /// A script that only sets variables for another: the arguments in them. Those of one variable
+  /// end with it.
   void variables(const ShellText& shell) {
     ShellCommand all;
-    for (const auto& [name, values] : shell.variables)
+    for (const auto& [name, values] : shell.variables) {
       for (const std::string& value : values)
         for (const std::string_view one : words_of_text(value)) all.words.emplace_back(one);
+      all.words.emplace_back("--");
+    }
     take(command_settings(all));
+    const auto tokenizer = shell.variables.find("TOKENIZER_MODEL");
+    if (!best.empty() && tokenizer != shell.variables.end() && tokenizer->second.size() == 1)
+      best.set_usual("tokenizer_model", tokenizer->second[0]);
   }
 
   /// DeepSpeed's JSON written by `cat <<EOT > ds.json`.
@@ -189,10 +219,16 @@ class ScriptSettings {
 
  private:
   const std::string& path_;
+  Settings head_;
 };
 
-bool is_script(std::string_view text) {
-  if (text.starts_with("#!") && says(text.substr(0, text.find('\n')), "sh")) return true;
+bool is_shell(std::string_view text, const std::string& path) {
+  return path.ends_with(".sh") ||
+         (text.starts_with("#!") && says(text.substr(0, text.find('\n')), "sh"));
+}
+
+bool is_script(std::string_view text, const std::string& path) {
+  if (is_shell(text, path)) return true;
   for (const std::string_view mark : {" --", "\n--", "torchrun ", "actor_rollout_ref.",
                                       "verl.trainer", "run_train.sh", "torchtitan.train"})
     if (says(text, mark)) return true;
@@ -257,13 +293,17 @@ Read settings_of(std::string_view text, const std::string& path, const std::stri
   if (Settings overrides = override_settings(text); !overrides.empty())
     return Read{std::move(overrides), {}};
   const bool named_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
-  if (!named_yaml && is_script(text)) {
+  if (!named_yaml && is_script(text, path)) {
     ScriptSettings script(path);
     script.read(text);
     add_usual(script.best, script.deepspeed_);
     if (!script.best.empty()) return Read{std::move(script.best), std::move(script.notes)};
+    if (is_shell(text, path))
+      throw InputError(
+          path, "starts no training that is known here",
+          script.idle.empty() ? "docs/inputs.md lists what is read" : "it calls " + script.idle);
   }
-  return Read{without_dashes(read_yaml_settings(text, path)), {}};
+  return Read{without_dashes(read_yaml_settings(text, path), path), {}};
 }
 
 /// What an earlier file says to be none is none, and so is what lies below it.
@@ -306,6 +346,7 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
   if (all.has("@arguments")) own_arguments(all, format->tables(), out);
   if (files.size() == 1 && is_launch_json(files[0])) out.json = bare(files[0].text);
   all.erase("@program");
+  all.erase(std::string(recipe_source));
   all.erase("@arguments");
   all.erase(std::string(words_with_blanks));
   take_environment(all, out.facts, files);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "engine/check.hpp"
 #include "sim/inputs/launch_facts.hpp"
@@ -15,7 +16,9 @@ namespace {
 
 bool is_latent(const LaunchWord& word) { return word.key.starts_with("model.latent_"); }
 bool is_delta(const LaunchWord& word) { return word.key.starts_with("model.delta_"); }
-bool is_of_experts(const LaunchWord& word) { return !is_latent(word) && !is_delta(word); }
+bool is_of_experts(const LaunchWord& word) {
+  return !is_latent(word) && !is_delta(word) && !word.key.starts_with("model.ssm_");
+}
 
 /// Python's list of zeros and ones, parts of it repeated; of at most as many layers as a model has.
 std::vector<bool> layer_list(const std::string& text) {
@@ -47,7 +50,7 @@ class MegatronFacts : public Translator {
   void model();
   void usual_width(bool gated);
   void old_batch();
-  void experts(std::int64_t count);
+  void experts(std::int64_t count, bool gated);
   void dispatcher();
   void expert_layers(const std::string& frequency);
   void parts();
@@ -102,7 +105,10 @@ void MegatronFacts::model() {
   if (const auto shared = settings_.flag(name("share_embeddings_and_output_weights")))
     set("model.tied_embeddings", *shared);
   if (const std::string* positions = find("position_embedding_type")) {
-    const bool rope = *positions == "rope";
+    const bool turned = *positions == "rope" || *positions == "yarn";
+    const bool none = *positions == "none" || (!turned && on("no_position_embedding"));
+    const bool rope = turned || none;
+    if (none) note("position_embedding_type = none: queries and keys are taken as rotated.");
     set("model.rope", rope);
     const auto most = integer("max_position_embeddings");
     if (!rope && most) set("model.max_positions", *most);
@@ -114,7 +120,7 @@ void MegatronFacts::model() {
     set("batch.global", sizes.back());
   old_batch();
   for (const char* setting : {"num_experts", "num_moe_experts"})
-    if (const auto number = integer(setting); number && *number > 1) experts(*number);
+    if (const auto number = integer(setting); number && *number > 1) experts(*number, gated);
   if (on("multi_latent_attention")) {
     take_part(megatron_words(), is_latent);
     facts_.erase("model.qk_norm");  // of its low ranks, which are always there
@@ -144,11 +150,13 @@ void MegatronFacts::usual_width(bool gated) {
 }
 
 /// A print of all arguments has those of experts for dense models too, so they are read here alone.
-void MegatronFacts::experts(std::int64_t count) {
+void MegatronFacts::experts(std::int64_t count, bool gated) {
   set("model.experts", count);
   take_part(megatron_words(), is_of_experts);
-  if (!integer("moe_ffn_hidden_size"))
-    if (const auto ffn = integer("ffn_hidden_size")) set("model.expert_ffn", *ffn);
+  if (!integer("moe_ffn_hidden_size")) {
+    usual_width(gated);
+    if (const auto ffn = facts_.integer("model.ffn_hidden")) set("model.expert_ffn", *ffn);
+  }
   if (word("moe_router_score_function") == "sigmoid") set("model.router", std::string("sigmoid"));
   if (const auto factor = settings_.number(name("moe_expert_capacity_factor"));
       factor && *factor > 0)
@@ -195,6 +203,8 @@ void MegatronFacts::expert_layers(const std::string& frequency) {
 void MegatronFacts::parts() {
   const auto stages = integer("pipeline_model_parallel_size").value_or(1);
   const auto layers = integer("num_layers");
+  if (const auto lettered = layers_of_letters(settings_, prefix_); lettered.size() > 1)
+    return set_parts(facts_, lettered, source_);
   if (!layers || stages < 2) return;
   if (const std::string* layout = find("pipeline_model_parallel_layout"))
     return set_parts(facts_, parse_stage_layout(*layout, source_).layers, source_);
@@ -358,7 +368,12 @@ void MegatronFacts::precision() {
 
 void add_megatron_facts(Facts& facts, const Settings& settings, const std::string& prefix,
                         const std::string& source) {
-  MegatronFacts(facts, settings, prefix, source).add();
+  Settings all = settings;
+  const auto lettered = layers_of_letters(settings, prefix);
+  if (!lettered.empty())
+    all.set(prefix + "num_layers",
+            std::to_string(std::accumulate(lettered.begin(), lettered.end(), std::int64_t{0})));
+  MegatronFacts(facts, all, prefix, source).add();
 }
 
 }  // namespace stepcast::sim

@@ -3,12 +3,37 @@
 
 #include <algorithm>
 
+#include "engine/check.hpp"
 #include "sim/files/split.hpp"
 #include "sim/inputs/launch_facts.hpp"
 #include "sim/inputs/translator.hpp"
+#include "workloads/plan/layers.hpp"
 
 namespace stepcast::sim {
 namespace {
+
+/// "M-M*-|M-ME-/*E": a letter a layer, '|' between parts of the pipeline, '/' before each module
+/// for further tokens (core/models/hybrid/hybrid_layer_allocation.py, read 2026-11).
+struct Letters {
+  std::string layers, module;
+  std::vector<std::int64_t> parts;
+  std::int64_t modules = 0;
+};
+
+Letters letters_in(std::string_view text) {
+  Letters out;
+  const std::string_view layers = text.substr(0, text.find('/'));
+  for (const std::string_view part : split(layers, '|')) {
+    out.layers += part;
+    out.parts.push_back(std::ssize(part));
+  }
+  if (layers.size() < text.size()) {
+    out.modules = std::ranges::count(text, '/');
+    out.module = text.substr(text.rfind('/') + 1);
+  }
+  std::ranges::replace(out.layers, '+', '*');  // latent attention, which other arguments say
+  return out;
+}
 
 class MegatronParts : public Translator {
  public:
@@ -18,8 +43,15 @@ class MegatronParts : public Translator {
     if (on("attention_output_gate")) set("model.attention_gate", std::string("element"));
     const std::string softmax = word("softmax_type");
     if (softmax == "learnable" || softmax == "off-by-one") set("model.sinks", softmax[0] == 'l');
+    if (const Letters said = letters_in(letters()); !said.layers.empty()) return hybrid(said);
     if (word("experimental_attention_variant") == "gated_delta_net") return delta();
     window();
+  }
+
+  /// Its older name is --hybrid-override-pattern.
+  std::string letters() const {
+    const std::string said = word("hybrid_layer_pattern");
+    return said.empty() ? word("hybrid_override_pattern") : said;
   }
 
   void plan() {
@@ -38,6 +70,39 @@ class MegatronParts : public Translator {
 
  private:
   std::string mlp() const { return facts_.integer("model.experts").value_or(0) > 1 ? "E" : "-"; }
+
+  /// Layers that are a mixer or an MLP each.
+  void hybrid(const Letters& said) {
+    workloads::LayerPattern layers;
+    std::string wrong;
+    if (!workloads::read_letters(said.layers, layers, wrong))
+      throw InputError(source_,
+                       "layers of kind " + wrong + " (hybrid_layer_pattern) are not modelled",
+                       "these are: " + std::string(workloads::pattern_letters));
+    set("model.layers", std::int64_t{std::ssize(layers)});
+    set("model.layer_pattern", workloads::to_text(workloads::shortest(layers)));
+    for (const char* key : {"model.dense_layers", "model.expert_every"}) facts_.erase(key);
+    if (const auto ffn = integer("ffn_hidden_size")) set("model.ffn_hidden", *ffn);
+    if (said.layers.find('M') != std::string::npos) state_space();
+    if (said.layers.find('G') != std::string::npos) delta_sizes();
+    if (said.modules == 0) return;
+    set("model.mtp_layers", said.modules);
+    note(fmt::format("The layers of a module for further tokens, {}, are taken as one.",
+                     said.module));
+  }
+
+  /// Mamba-2; its defaults: core/transformer/transformer_config.py.
+  void state_space() {
+    constexpr std::int64_t width = 64, most = 1'000'000'000;
+    const std::int64_t head = std::max<std::int64_t>(1, integer("mamba_head_dim").value_or(width));
+    set("model.ssm_head_dim", head);
+    set("model.ssm_state", std::int64_t{128});
+    set("model.ssm_groups", std::int64_t{8});
+    if (const auto hidden = integer("hidden_size"); hidden && *hidden < most)
+      set("model.ssm_heads", 2 * *hidden / head);
+    take_part(megatron_words(),
+              [](const LaunchWord& word) { return word.key.starts_with("model.ssm_"); });
+  }
 
   /// Every n-th layer is another, the n-th first: "W- W- W- *-".
   void pattern(char usual, std::int64_t every) {
@@ -64,9 +129,13 @@ class MegatronParts : public Translator {
       note("window_attn_skip_freq is a list: every layer is taken to have the window.");
   }
 
-  void delta() {
+  void delta_sizes() {
     take_part(megatron_words(),
               [](const LaunchWord& word) { return word.key.starts_with("model.delta_"); });
+  }
+
+  void delta() {
+    delta_sizes();
     pattern('G', integer("linear_attention_freq").value_or(4));
   }
 
@@ -98,6 +167,12 @@ class MegatronParts : public Translator {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> layers_of_letters(const Settings& settings, const std::string& prefix) {
+  Facts none;
+  const std::string said = MegatronParts(none, settings, prefix, "").letters();
+  return said.empty() ? std::vector<std::int64_t>{} : letters_in(said).parts;
+}
 
 void add_megatron_parts(Facts& facts, const Settings& settings, const std::string& prefix,
                         const std::string& source) {

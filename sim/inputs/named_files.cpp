@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "engine/check.hpp"
+#include "sim/inputs/recipe_source.hpp"
+#include "sim/launch/words.hpp"
 #include "sim/scripts/python_calls.hpp"
 #include "sim/scripts/text_pieces.hpp"
 #include "sim/scripts/yaml_settings.hpp"
@@ -64,9 +66,11 @@ Settings registered(std::string_view text, const std::string& path, const std::s
   return out;
 }
 
-/// The function that makes a model or calls another recipe.
-Settings bridge_recipe(std::string_view text, const std::string& path,
-                       const std::string& function) {
+namespace {
+
+/// Functions that make a model or call another recipe.
+std::map<std::string, Settings> bridge_functions(std::string_view text, const std::string& path,
+                                                 const std::string& function) {
   auto calls = read_python_calls(text, path);
   std::erase_if(calls, [&](const auto& one) {
     const std::string* base = one.second.find("");
@@ -74,6 +78,14 @@ Settings bridge_recipe(std::string_view text, const std::string& path,
     return (!function.empty() && one.first != function) ||
            !(recipe || one.second.has("model.num_layers"));
   });
+  return calls;
+}
+
+}  // namespace
+
+Settings bridge_recipe(std::string_view text, const std::string& path,
+                       const std::string& function) {
+  const auto calls = bridge_functions(text, path, function);
   if (calls.empty()) throw InputError(path, "has no function that returns a recipe");
   if (calls.size() > 1)
     throw InputError(path, "has several recipes",
@@ -106,8 +118,33 @@ Settings named_settings(const std::string& path, const std::string& file) {
   return out;
 }
 
+/// A count that a command line says under one name is not the recipe's to say under another.
+void add_named_recipe(Settings& settings, const std::string& path) {
+  const std::string* name = settings.find("recipe");
+  if (name == nullptr || settings.has(std::string(recipe_source))) return;
+  const LaunchWords tables[] = {bridge_words()};
+  const auto counts = [&](const std::string& one) -> std::string_view {
+    const LaunchWord* word = find_word(tables, one);
+    return word == nullptr || word->use != Use::count ? "" : word->key;
+  };
+  Settings said = settings_of_recipe(*name, path);
+  for (const auto& [own, value] : settings.all())
+    for (auto at = said.all().begin(); at != said.all().end();) {
+      const std::string one = (at++)->first;
+      if (!counts(own).empty() && counts(own) == counts(one)) said.erase(one);
+    }
+  add_usual(settings, said);
+}
+
+void add_recipe_beside(Settings& settings, const std::string& path, const std::string& file) {
+  if (settings.has("recipe")) return;
+  const auto text = text_beside(path, file);
+  if (text && is_bridge_recipe(*text) && !bridge_functions(*text, file, "").empty())
+    add_usual(settings, bridge_recipe(*text, file, ""));
+}
+
 /// Python beside a script that names it: a recipe of Megatron-Bridge by its file, a function of a
-/// registry of torchtitan by its module.
+/// registry of torchtitan by its module. What takes --recipe, or has none, is a driver.
 void add_python_beside(Settings& settings, const std::string& path) {
   const std::string* program = settings.find("@program");
   const std::string called = program == nullptr ? "" : *program;
@@ -115,8 +152,7 @@ void add_python_beside(Settings& settings, const std::string& path) {
     if (word.ends_with(".json"))
       add_usual(settings, named_settings(path, std::string(word)));
     else if (word.ends_with(".py"))
-      if (const auto text = text_beside(path, std::string(word)); text && is_bridge_recipe(*text))
-        add_usual(settings, bridge_recipe(*text, std::string(word), ""));
+      add_recipe_beside(settings, path, std::string(word));
   const std::string *module = settings.find("module"), *function = settings.find("config");
   if (module == nullptr || function == nullptr) return;
   const std::string file = *module + ".py";
@@ -141,6 +177,7 @@ void add_named_files(Settings& settings, const std::string& path) {
   if (const std::string* name = settings.find("config_name"); name != nullptr)  // hydra's, NeMo 1's
     add_usual(settings, named_settings(path, std::string(*name) + ".yaml"));
   add_python_beside(settings, path);
+  add_named_recipe(settings, path);
 }
 
 }  // namespace stepcast::sim

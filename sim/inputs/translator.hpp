@@ -68,6 +68,9 @@ class Translator {
   /// By what torch's libraries call it, in any case of letters; one without a key is named, and
   /// taken for Adam (launch_facts.cpp).
   void optimizer_called(const std::string& theirs);
+  /// Products with an adapter, as PEFT ("q_proj") or Megatron ("linear_qkv") calls them; all where
+  /// nothing is said or "all". Whether an MLP's are among them (launch_facts.cpp).
+  bool adapter_targets(const std::string& list);
   void ranks(std::optional<std::int64_t> ranks) {
     if (!ranks || *ranks < 1) return;
     facts_.ranks = ranks;

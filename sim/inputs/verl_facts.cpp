@@ -336,21 +336,8 @@ class VerlFacts : public Translator {
     set("model.lora_rank", rank);
     const std::string over = text(names_.model, "lora.target_modules"),
                       list = over.empty() ? text(names_.model, "target_modules") : over;
-    const auto has = [&](std::string_view part) { return list.find(part) != std::string::npos; };
-    TomlValue::Array targets;
-    for (const auto& [target, fused] : {std::pair{"q", "linear_qkv"},
-                                        {"k", "linear_qkv"},
-                                        {"v", "linear_qkv"},
-                                        {"o", "linear_proj"},
-                                        {"gate", "linear_fc1"},
-                                        {"up", "linear_fc1"},
-                                        {"down", "linear_fc2"}})
-      if (list.empty() || has("all") || has(std::string(target) + "_proj") || has(fused))
-        targets.push_back(toml_text(target, ""));
-    const bool of_mlp = list.empty() || has("all") || has("linear_fc");
-    if (megatron_ && of_mlp && has_experts(facts_, catalogue, source_))
+    if (adapter_targets(list) && megatron_ && has_experts(facts_, catalogue, source_))
       set("model.lora_experts", true);
-    if (!targets.empty()) facts_.set("model.lora_targets", {std::move(targets), ""}, source_);
   }
 
   const VerlNames& names_;

@@ -54,12 +54,29 @@ std::size_t find_outside(std::string_view text, std::string_view stops, std::siz
   return depth > 0 ? std::string_view::npos - 1 : std::string_view::npos;
 }
 
+/// Without the comment behind it; a text that begins on a line above is taken for none.
+std::string_view without_comment(std::string_view line) {
+  char quote = '\0';
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '\\')
+      ++i;
+    else if (quote != '\0')
+      quote = c == quote ? '\0' : quote;
+    else if (c == '"' || c == '\'')
+      quote = c;
+    else if (c == '#' && line.find("\"\"\"", i) == std::string_view::npos)
+      return line.substr(0, i);
+  }
+  return line;
+}
+
 std::string without_comments(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = stripped(text.substr(at, end - at));
-    if (!line.starts_with("#")) out += std::string(text.substr(at, end - at)) + "\n";
+    const std::string_view line = without_comment(text.substr(at, end - at));
+    if (line.size() == end - at || !stripped(line).empty()) out += std::string(line) + "\n";
     at = end + 1;
   }
   return out;
@@ -67,8 +84,11 @@ std::string without_comments(std::string_view text) {
 
 class Function {
  public:
-  Function(const std::map<std::string, Settings>& others, std::string where)
-      : others_(others), where_(std::move(where)) {}
+  using Value = Settings;  // "" is the value itself, other names are its parts
+
+  Function(const std::map<std::string, Settings>& others,
+           const std::map<std::string, Value>& constants, std::string where)
+      : others_(others), where_(std::move(where)), variables_(constants) {}
 
   Settings read(std::string_view body) {
     for (std::size_t at = 0; at < body.size();) {
@@ -82,8 +102,6 @@ class Function {
   }
 
  private:
-  using Value = Settings;  // "" is the value itself, other names are its parts
-
   void statement(std::string_view text) {
     if (text.starts_with("return ") || text == "return") {
       result_ = value(stripped(text.substr(std::min<std::size_t>(text.size(), 7))), 0);
@@ -121,17 +139,34 @@ class Function {
     if (const auto number = arithmetic(text)) return plain(std::to_string(*number));
     const std::size_t bracket = text.find('(');
     if (bracket != std::string_view::npos && text.back() == ')' &&
-        is_dotted_name(text.substr(0, bracket)))
-      return call(text.substr(0, bracket), text.substr(bracket + 1, text.size() - bracket - 2),
-                  depth);
+        is_dotted_name(text.substr(0, bracket))) {
+      // A method of what a call returns, make(x).as_it_is(), is taken as that.
+      const std::string_view inside = text.substr(bracket + 1);
+      return call(text.substr(0, bracket), inside.substr(0, closing(inside)), depth);
+    }
     const auto variable = variables_.find(std::string(text));
     if (variable != variables_.end()) return variable->second;
     return plain(std::string(text));
   }
 
+  /// Where the bracket is closed that was opened before.
+  static std::size_t closing(std::string_view inside) {
+    for (std::size_t at = 0; at < inside.size();) {
+      const std::size_t comma = find_outside(inside, ",)", at);
+      if (comma >= inside.size()) break;
+      if (inside[comma] == ')') return comma;
+      at = comma + 1;
+    }
+    return inside.size() - 1;
+  }
+
   Value call(std::string_view name, std::string_view arguments, int depth) {
     const auto other = others_.find(std::string(name));
     if (other != others_.end()) return other->second;
+    if (name == "cast")  // (type, value)
+      return value(stripped(arguments.substr(
+                       std::min(find_outside(arguments, ","), arguments.size() - 1) + 1)),
+                   depth + 1);
     Value out;
     std::string_view of = name.ends_with(".Config") ? name.substr(0, name.size() - 7) : name;
     out.set("", std::string(of.substr(of.rfind('.') + 1)));
@@ -145,6 +180,9 @@ class Function {
             value(stripped(one.substr(equals + 1)), depth + 1));
       else if (first && one.size() >= 2 && (one[0] == '"' || one[0] == '\''))
         out.set("", std::string(one.substr(1, one.size() - 2)));
+      else if (const auto known = variables_.find(std::string(one));
+               first && known != variables_.end() && known->second.find("") != nullptr)
+        out.set("", *known->second.find(""));
       first = false;
       rest = end < rest.size() ? rest.substr(end + 1) : std::string_view();
     }
@@ -157,15 +195,31 @@ class Function {
   Settings result_;
 };
 
+/// NAME = "text" or a number, outside of every function.
+void add_constant(std::string_view line, std::map<std::string, Settings>& out) {
+  const std::size_t equals = line.find(" = ");
+  if (equals == std::string_view::npos || !is_dotted_name(line.substr(0, equals))) return;
+  const std::string_view value = stripped(line.substr(equals + 3));
+  const bool quoted = value.starts_with('"') || value.starts_with('\'');
+  const std::size_t end = quoted ? value.find(value[0], 1) : value.find_first_of(" \t#");
+  if (quoted && end == std::string_view::npos) return;
+  const std::string literal(quoted ? value.substr(1, end - 1) : value.substr(0, end));
+  if (!quoted && !arithmetic(literal)) return;
+  Settings found;
+  found.set("", literal);
+  out[std::string(line.substr(0, equals))] = std::move(found);
+}
+
 }  // namespace
 
 std::map<std::string, Settings> read_python_calls(std::string_view text, const std::string& name) {
-  std::map<std::string, Settings> out;
+  std::map<std::string, Settings> out, constants;
   std::string function, body;
   int line_number = 0, begun = 0;
   const auto finish = [&] {
     if (function.empty()) return;
-    Settings found = Function(out, name + ":" + std::to_string(begun)).read(without_comments(body));
+    Settings found =
+        Function(out, constants, name + ":" + std::to_string(begun)).read(without_comments(body));
     if (!found.empty()) out[function] = std::move(found);
     function.clear();
     body.clear();
@@ -178,6 +232,7 @@ std::map<std::string, Settings> read_python_calls(std::string_view text, const s
     const bool top = !line.empty() && line[0] != ' ' && line[0] != '\t' && line[0] != '#' &&
                      line[0] != ')' && line[0] != '\r';
     if (top) finish();
+    if (top) add_constant(line, constants);
     if (line.starts_with("def ")) {
       function = line.substr(4, line.find('(') - 4);
       begun = line_number;

@@ -12,11 +12,29 @@ namespace {
 
 using Values = ShellWords::Values;
 
+/// At most so many, the last with what is left. Blanks that separate go together, others do not.
+Values fields_of(std::string_view line, std::string_view gaps, std::size_t most) {
+  const auto separates = [&](char c) { return gaps.find(c) != std::string_view::npos; };
+  const auto blank = [&](char c) { return (c == ' ' || c == '\t') && separates(c); };
+  Values out;
+  while (!line.empty() && blank(line.back())) line.remove_suffix(1);
+  for (std::size_t at = 0; at < line.size();) {
+    while (at < line.size() && blank(line[at])) ++at;
+    std::size_t end = out.size() + 1 == most ? line.size() : at;
+    while (end < line.size() && !separates(line[end])) ++end;
+    out.emplace_back(line.substr(at, end - at));
+    for (at = end; at < line.size() && blank(line[at]);) ++at;
+    if (at < line.size() && !blank(line[at]) && separates(line[at])) ++at;
+  }
+  return out;
+}
+
 class Shell : public ShellWords {
  public:
   using ShellWords::ShellWords;
 
-  ShellText take() {
+  ShellText take(ShellVariables variables) {
+    out_.variables = std::move(variables);
     while (at_ < text_.size()) command();
     here_documents();
     return std::move(out_);
@@ -257,6 +275,7 @@ class Shell : public ShellWords {
       for (const auto& [name, values] : pending_) assign(name, values);
     pending_.clear();
     const bool kept = reads() && !out.words.empty() && !skips_;
+    if (kept && out.words[0] == "read" && !out.input.empty()) fill(out);
     if (kept && out.words[0] == "unset")
       for (const std::string& name : out.words) out_.variables.erase(name);
     if (kept) out_.commands.push_back(std::move(out));
@@ -264,6 +283,33 @@ class Shell : public ShellWords {
     if (!here) return;
     if (kept) here->command = out_.commands.size() - 1;
     here_.push_back(std::move(*here));
+  }
+
+  /// `IFS=, read -r TP PP <<< "2,4"`: the last variable has the rest, one behind -a all of them.
+  void fill(const ShellCommand& command) {
+    constexpr std::string_view with_value = "dintNpu";
+    std::string gaps = " \t\n";
+    if (const auto said = out_.variables.find("IFS"); said != out_.variables.end())
+      gaps = joined(said->second);
+    for (const auto& [name, value] : command.environment)
+      if (name == "IFS") gaps = value;
+    std::vector<std::string> names;
+    bool array = false;
+    for (std::size_t i = 1; i < command.words.size(); ++i) {
+      const std::string& word = command.words[i];
+      if (word.size() < 2 || word[0] != '-') {
+        names.push_back(word);
+        continue;
+      }
+      array = array || word.back() == 'a';
+      if (with_value.find(word.back()) != std::string_view::npos) ++i;
+    }
+    if (names.empty()) return;
+    const std::string line = command.input.substr(0, command.input.find('\n'));
+    Values fields = fields_of(line, gaps, array ? line.size() + 1 : names.size());
+    if (array) return set(names[0], std::move(fields));
+    fields.resize(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) set(names[i], {fields[i]});
   }
 
   void redirection(ShellCommand& command, std::optional<HereDocument>& here) {
@@ -281,11 +327,13 @@ class Shell : public ShellWords {
       here = HereDocument{end.empty() ? "" : end[0], literal, strips, std::nullopt};
       return;
     }
+    const bool here_string = in && text_.substr(at_).starts_with("<<");
     while (look() == '>' || look() == '<' || look() == '&') ++at_;
     skip_blanks();
     Values target;
     word(target, true);
     if (!in && !target.empty()) command.output = target[0];
+    if (here_string && !target.empty()) command.input = target[0];
     if (!command.words.empty() && !in &&
         (command.words.back() == "1" || command.words.back() == "2"))
       command.words.pop_back();  // 2>&1
@@ -317,8 +365,8 @@ class Shell : public ShellWords {
 
 }  // namespace
 
-ShellText read_shell(std::string_view text, const std::string& name) {
-  return Shell(text, name).take();
+ShellText read_shell(std::string_view text, const std::string& name, ShellVariables variables) {
+  return Shell(text, name).take(std::move(variables));
 }
 
 }  // namespace stepcast::sim

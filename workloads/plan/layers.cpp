@@ -64,13 +64,10 @@ std::vector<std::string_view> words_of(std::string_view text) {
 
 bool read_pattern(std::string_view text, LayerPattern& out, std::string& wrong) {
   out.clear();
-  std::vector<std::string_view> words = words_of(text);
+  const std::vector<std::string_view> words = words_of(text);
   LayerForm form;
-  if (words.size() == 1 && !read_word(words.front(), form)) {
-    const std::string_view only = words.front();
-    words.clear();
-    for (std::size_t k = 0; k < only.size(); ++k) words.push_back(only.substr(k, 1));
-  }
+  if (words.size() == 1 && !read_word(words.front(), form))
+    return read_letters(words.front(), out, wrong);
   for (const std::string_view word : words) {
     if (!read_word(word, form)) {
       wrong = word;
@@ -78,6 +75,18 @@ bool read_pattern(std::string_view text, LayerPattern& out, std::string& wrong) 
     }
     out.push_back(form);
   }
+  return true;
+}
+
+bool read_letters(std::string_view text, LayerPattern& out, std::string& wrong) {
+  out.clear();
+  LayerForm form;
+  for (std::size_t k = 0; k < text.size(); ++k) {
+    wrong = text.substr(k, 1);
+    if (!read_word(wrong, form)) return false;
+    out.push_back(form);
+  }
+  wrong.clear();
   return true;
 }
 

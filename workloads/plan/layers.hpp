@@ -49,6 +49,8 @@ inline constexpr std::string_view pattern_letters =
 
 /// False: `text` is no pattern; `wrong` is the word that is none.
 bool read_pattern(std::string_view text, LayerPattern& out, std::string& wrong);
+/// The latter form alone, in which "M-" is two layers.
+bool read_letters(std::string_view text, LayerPattern& out, std::string& wrong);
 std::string to_text(const LayerPattern&);
 /// The shortest pattern that repeats to the same layers.
 LayerPattern shortest(const LayerPattern&);

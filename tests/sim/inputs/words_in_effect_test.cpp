@@ -219,6 +219,8 @@ TEST_CASE("what counts as understood of Megatron-LM changes what is read") {
   latent_on.push_back({"multi_latent_attention", "True"});
   auto delta = dense;
   delta.insert(delta.end(), {{"experimental_attention_variant", "gated_delta_net"}});
+  auto hybrid = dense;
+  hybrid.insert(hybrid.end(), {{"hybrid_layer_pattern", "M-*-"}});
   auto other = dense;
   other.insert(other.end(),
                {{"deepspeed", "True"}, {"zero_optimization.stage", "1"}, {"zero_stage", "1"}});
@@ -244,7 +246,7 @@ TEST_CASE("what counts as understood of Megatron-LM changes what is read") {
                                      {"nproc_per_node", "8"}});
   check_law(
       {megatron_words(),
-       {dense, bare, experts, latent, latent_on, delta, other, sharded, selective},
+       {dense, bare, experts, latent, latent_on, delta, hybrid, other, sharded, selective},
        // Command lines have these under other names before they are read.
        {"disable_bias_linear", "recompute_activations", "checkpoint_activations", "fp8_format",
         "use_rotary_position_embeddings",
@@ -293,11 +295,16 @@ TEST_CASE("what counts as understood of torchtitan and Megatron-Bridge changes w
                                      {"optimizer.optimizer_cpu_offload", "true"},
                                      {"optimizer.use_precision_aware_optimizer", "true"}});
   std::erase_if(selective, [](const auto& said) { return said.second == std::string("full"); });
+  auto hybrid = provider;
+  hybrid.push_back({"model.hybrid_layer_pattern", "M-*-"});
+  auto adapters = overrides;
+  adapters.push_back({"peft.dim", "8"});
   auto moments = overrides;
   moments.push_back({"optimizer.exp_avg_dtype", "torch.bfloat16"});
-  check_law({bridge_words(),
-             {overrides, provider, selective, moments, {{"@program", "run_recipe.py"}}},
-             {}});
+  check_law(
+      {bridge_words(),
+       {overrides, provider, selective, hybrid, adapters, moments, {{"@program", "run_recipe.py"}}},
+       {}});
 }
 
 TEST_CASE("what counts as understood of verl, nanotron, GPT-NeoX, llm-foundry and NeMo is read") {

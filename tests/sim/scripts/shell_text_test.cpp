@@ -43,6 +43,23 @@ TEST_CASE("arrays are words of their own, texts are cut at blanks where nothing 
   CHECK(last("A=(a b c)\nrun ${A[1]}") == Words{"run", "b"});
 }
 
+TEST_CASE("read takes a text apart where IFS says, the last variable has the rest") {
+  CHECK(last("C=2,4,8\nIFS=',' read -r TP PP EP <<< \"$C\"\nrun $TP $PP $EP") ==
+        Words{"run", "2", "4", "8"});
+  CHECK(last("IFS=, read A B <<< 1,2,3\nrun $A $B") == Words{"run", "1", "2,3"});
+  CHECK(last("IFS=, read A B C <<< 1,,3\nrun [$A] [$B] [$C]") == Words{"run", "[1]", "[]", "[3]"});
+  CHECK(last("read -r A B C <<< \" 1   2 \"\nrun [$A] [$B] [$C]") ==
+        Words{"run", "[1]", "[2]", "[]"});
+  CHECK(last("IFS=';'\nread -r -d '' A B <<< '1;2'\nrun $A $B") == Words{"run", "1", "2"});
+  CHECK(last("IFS=x read -ra A <<< 1x2x3\nrun ${A[2]} ${A[0]}") == Words{"run", "3", "1"});
+  CHECK(last("A=0\nread -r A\nrun $A") == Words{"run", "0"});  // of whoever types
+}
+
+TEST_CASE("variables that are set before it begins are its own") {
+  const ShellText shell = read_shell("run $NODES $((NODES * 2))", "a.sh", {{"NODES", {"4"}}});
+  CHECK(shell.commands.back().words == Words{"run", "4", "8"});
+}
+
 TEST_CASE("what only a shell knows stays as it is written") {
   CHECK(last("run --data $1 --node $(hostname -s) `date`") ==
         Words{"run", "--data", "$1", "--node", "$(hostname -s)", "$(date)"});

@@ -35,6 +35,9 @@ TEST_CASE("a pattern is written as it was read, and Megatron's word has a layer 
   CHECK(to_text(pattern_of("*-")) == "*-");  // one layer of attention and an MLP
   LayerPattern out;
   std::string wrong;
+  REQUIRE(read_letters("*-", out, wrong));
+  CHECK(to_text(out) == "* -");  // of letters alone, two
+  CHECK_FALSE(read_letters("M D", out, wrong));
   for (const std::string text : {"G- X-", "*E14336", "*-0", "*-12a"}) {
     CHECK_FALSE(read_pattern(text, out, wrong));
     CHECK_FALSE(wrong.empty());
