@@ -1,5 +1,8 @@
 // Megatron-Bridge's YAML, KEY=VALUE and command line: what is laid over a recipe. What no file says
 // is as in the recipe, where that is known (sim/launch/bridge_registry.hpp).
+#include <algorithm>
+#include <string_view>
+
 #include "sim/inputs/formats.hpp"
 #include "sim/inputs/launch_facts.hpp"
 #include "sim/inputs/recipe_source.hpp"
@@ -53,7 +56,12 @@ class BridgeFacts : public Translator {
     if (const std::string* file = settings_.find(std::string(recipe_source)))
       return note("What the script does not say is as in " + function + ", which " + *file +
                   " of this checkout has.");
-    if (known == nullptr || !pretrains) return;
+    if (known == nullptr) return;
+    constexpr std::string_view whole[] = {"qwen", "nemotronh", "moonlight"};  // for SFT too
+    if (known->expert > 1 &&
+        (pretrains || std::ranges::find(whole, known->family) != std::end(whole)))
+      set("plan.expert_tensor", std::int64_t{1});
+    if (!pretrains) return;
     for (const auto& [key, value] : {std::pair{"model.sequence", known->sequence},
                                      {"batch.global", known->global},
                                      {"batch.micro_batch", known->micro},
@@ -62,10 +70,7 @@ class BridgeFacts : public Translator {
                                      {"plan.virtual_stages", known->virtual_stages},
                                      {"plan.context", known->context}})
       set(key, value);
-    if (known->expert > 1) {
-      set("plan.expert", known->expert);
-      set("plan.expert_tensor", std::int64_t{1});  // of all of them
-    }
+    if (known->expert > 1) set("plan.expert", known->expert);
     if (known->tensor > 1) set("plan.sequence_parallel", known->sequence_parallel);
     if (!known->recompute.empty()) set("plan.recompute", std::string(known->recompute));
     note("What the files do not say is as in " + pretrain_function(*known) +

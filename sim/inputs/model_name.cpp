@@ -30,6 +30,22 @@ std::string known_model(const std::string& name, const Catalogue& catalogue) {
   return "";
 }
 
+/// The only id that begins so, its maker's name before it or not: "nemotron_3_ultra"; empty: none,
+/// or several.
+std::string begun_model(const std::string& name, const Catalogue& catalogue) {
+  constexpr std::size_t shortest = 8;
+  const std::string begins = without_dots(plain_model_name(name));
+  std::string out;
+  for (const IndexedModel& model : catalogue.model_index().models()) {
+    const std::string plain = without_dots(plain_model_name(model.id)),
+                      maker = plain_model_name(model.id.substr(0, model.id.find('/')));
+    if (!plain.starts_with(begins) && !plain.starts_with(maker + begins)) continue;
+    if (!out.empty() || !model.unlike.empty()) return "";
+    out = model.id;
+  }
+  return begins.size() < shortest || is_file_name(name) ? "" : out;
+}
+
 }  // namespace
 
 void set_model_name(Facts& facts, const std::string& said, const Catalogue& catalogue,
@@ -44,6 +60,11 @@ void set_model_name(Facts& facts, const std::string& said, const Catalogue& cata
     last.resize(dash);  // "DeepSeek-V3-config-mine"
     const std::string known = known_model(last, catalogue);
     if (known.empty()) continue;
+    facts.notes.push_back("The model '" + said + "' is taken as " + known + ".");
+    return facts.set("model.name", toml_text(known, ""), source);
+  }
+  last = name.substr(name.rfind('/') + 1);
+  if (const std::string known = begun_model(last, catalogue); !known.empty()) {
     facts.notes.push_back("The model '" + said + "' is taken as " + known + ".");
     return facts.set("model.name", toml_text(known, ""), source);
   }

@@ -112,6 +112,20 @@ TEST_CASE("in a checkout the driver is no recipe, and the recipe's own source sa
   CHECK(says(input.facts.notes, "small_sft_config, which small.py of this checkout has"));
 }
 
+TEST_CASE("a recipe that is called as only one model begins is of that") {
+  const auto model = [](const std::string& stem) {
+    std::string text = with("sft");
+    text.replace(text.find("llama3_8b"), 9, stem);
+    return input_of(text, "job.sh");
+  };
+  const LaunchInput ultra = model("nemotron_3_ultra");
+  CHECK(integer(ultra, "model.name") == "\"nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16\"");
+  CHECK(says(ultra.facts.notes, "'nemotron_3_ultra' is taken as"));
+  CHECK(says(model("deepseek_coder").facts.notes, "No entry is near"));  // several begin so
+  CHECK(integer(model("nemotron_3_super"), "plan.expert_tensor") == "1");
+  CHECK(integer(model("gpt_oss_20b"), "plan.expert_tensor").empty());
+}
+
 TEST_CASE("a script that is no training says so, and what it calls") {
   const auto refusal = [](const std::string& text) {
     const NamedText file{"a.sh", text};
