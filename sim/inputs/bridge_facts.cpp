@@ -221,7 +221,12 @@ class BridgeFacts : public Translator {
       if (const TomlValue* found = facts_.find(key);
           found != nullptr && !std::get<bool>(found->data))
         facts_.erase(key);
-    if (const std::string layout = word("model.pipeline_model_parallel_layout"); !layout.empty())
+    const std::string layout = word("model.pipeline_model_parallel_layout");
+    const bool made = settings_.has(std::string(recipe_source)) &&
+                      layout.find_first_not_of("EtmL|*()0123456789,") != std::string::npos;
+    if (made)
+      note("pipeline_model_parallel_layout is made by code: the stages are taken as even.");
+    else if (!layout.empty() && layout.find('$') == std::string::npos)
       set_parts(facts_, parse_stage_layout(layout, source_).layers, source_);
   }
 

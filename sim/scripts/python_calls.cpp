@@ -26,6 +26,12 @@ bool is_dotted_name(std::string_view text) {
   });
 }
 
+/// A class begins with a capital letter.
+bool is_function(std::string_view name) {
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  return last.empty() || last[0] < 'A' || last[0] > 'Z';
+}
+
 /// Steps over texts, comments and brackets: the place of the first of `stops` outside of them.
 std::size_t find_outside(std::string_view text, std::string_view stops, std::size_t from = 0) {
   int depth = 0;
@@ -161,8 +167,17 @@ class Function {
   }
 
   Value call(std::string_view name, std::string_view arguments, int depth) {
+    // changed(cfg) is cfg with what the function sets, if that is known.
+    const auto given = variables_.find(std::string(stripped(arguments)));
+    const bool changes = given != variables_.end() && given->second.all().size() > 1;
     const auto other = others_.find(std::string(name));
-    if (other != others_.end()) return other->second;
+    if (other != others_.end() || (changes && is_function(name))) {
+      Value out = changes ? given->second : Value();
+      if (other == others_.end()) return out;
+      for (const auto& [part, text] : other->second.all())
+        if (!part.empty() || !out.has("")) out.set(part, text);
+      return out;
+    }
     if (name == "cast")  // (type, value)
       return value(stripped(arguments.substr(
                        std::min(find_outside(arguments, ","), arguments.size() - 1) + 1)),
@@ -195,19 +210,22 @@ class Function {
   Settings result_;
 };
 
-/// NAME = "text" or a number, outside of every function.
+/// NAME = "text" or NAME: int = 16 * 1024, outside of every function.
 void add_constant(std::string_view line, std::map<std::string, Settings>& out) {
   const std::size_t equals = line.find(" = ");
-  if (equals == std::string_view::npos || !is_dotted_name(line.substr(0, equals))) return;
-  const std::string_view value = stripped(line.substr(equals + 3));
-  const bool quoted = value.starts_with('"') || value.starts_with('\'');
-  const std::size_t end = quoted ? value.find(value[0], 1) : value.find_first_of(" \t#");
-  if (quoted && end == std::string_view::npos) return;
-  const std::string literal(quoted ? value.substr(1, end - 1) : value.substr(0, end));
-  if (!quoted && !arithmetic(literal)) return;
+  if (equals == std::string_view::npos) return;
+  const std::string_view name = line.substr(0, std::min(line.find(':'), equals));
+  if (!is_dotted_name(name)) return;
+  const std::string_view value = stripped(without_comment(line.substr(equals + 3)));
+  const bool quoted = value.size() > 1 && (value[0] == '"' || value[0] == '\'') &&
+                      value.find(value[0], 1) == value.size() - 1;
+  const auto number = quoted ? std::nullopt : arithmetic(value);
+  if (!quoted && !number) return;
+  const std::string literal =
+      quoted ? std::string(value.substr(1, value.size() - 2)) : std::to_string(*number);
   Settings found;
   found.set("", literal);
-  out[std::string(line.substr(0, equals))] = std::move(found);
+  out[std::string(name)] = std::move(found);
 }
 
 }  // namespace

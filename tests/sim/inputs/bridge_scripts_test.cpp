@@ -77,16 +77,19 @@ TEST_CASE("in a checkout the driver is no recipe, and the recipe's own source sa
         "from megatron.bridge.training import pretrain\n\n\ndef main():\n    pretrain(x)\n");
   write(recipes / "common.py",
         "def _sft_common():\n    cfg = Container(\n        train=Train(\n"
-        "            global_batch_size=96,\n            micro_batch_size=2,\n        ),\n"
+        "            global_batch_size=96,\n            micro_batch_size=1,\n        ),\n"
         "        mixed_precision=\"bf16_mixed\",\n    )\n    return cfg\n");
   write(
       recipes / "small/h100/small.py",
-      "from megatron.bridge import AutoBridge\n\n_ID = \"Qwen/Qwen3-8B\"\n\n\n"
+      "from megatron.bridge import AutoBridge\n\nLONG: int = 4 * 512  # tokens\n_ID = "
+      "\"Qwen/Qwen3-8B\"\n\n\n"
       "def _model():\n    model = cast(Provider, AutoBridge.from_hf(_ID).to_provider(load=False))\n"
       "    model.tensor_model_parallel_size = 8  # of one node\n    return model\n\n\n"
+      "def _wide(cfg):\n    cfg.train.micro_batch_size = 2\n    return cfg\n\n\n"
       "def small_sft_8gpu_config():\n    \"\"\"Say it.\"\"\"\n    cfg = _sft_common()\n"
-      "    cfg.model = _model()\n    cfg.model.num_layers = 3\n    cfg.model.seq_length = 2048\n"
-      "    cfg.dataset.seq_length = 2048\n    cfg.model.context_parallel_size = 2\n"
+      "    cfg.model = _model()\n    cfg.model.num_layers = 3\n    cfg.model.seq_length = LONG\n"
+      "    cfg.dataset.seq_length = 2048\n    cfg.model.context_parallel_size = 2\n    cfg = "
+      "_wide(cfg)\n    cfg = unknown(cfg)\n"
       "    return cfg\n");
   write(recipes / "small/small.py",
         "from megatron.bridge.recipes.small.h100.small import (\n"
@@ -96,6 +99,7 @@ TEST_CASE("in a checkout the driver is no recipe, and the recipe's own source sa
   CHECK(*alone.find("model.hf_model_id") == "Qwen/Qwen3-8B");
   CHECK(*alone.find("model.tensor_model_parallel_size") == "8");
   CHECK(*alone.find("train.micro_batch_size") == "2");
+  CHECK(*alone.find("model.seq_length") == "2048");
   CHECK_FALSE(alone.has("model.num_layers"));  // the model's name says its shape
   CHECK(settings_of_recipe("other_config", (root / "job.sh").string()).empty());
 
