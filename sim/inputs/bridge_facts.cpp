@@ -140,19 +140,21 @@ class BridgeFacts : public Translator {
     if (!named && !integer("peft.dim") && (scheme.empty() || scheme == "none")) return;
     constexpr std::int64_t usual = 32;
     set("model.lora_rank", integer("peft.dim").value_or(usual));
-    const bool spread = has_experts(catalogue);
-    if (spread) note("Adapters beside experts are left out: those of attention are taken.");
-    adapter_targets(spread ? "linear_qkv linear_proj" : word("peft.target_modules"));
+    const bool gated = activation(catalogue) != "squared_relu";
+    if (adapter_targets(word("peft.target_modules"), gated) &&
+        has_experts(facts_, catalogue, source_))
+      set("model.lora_experts", true);  // a rank's share one
     if (settings_.number("peft.dropout").value_or(0.0) > 0) set("model.lora_dropout", true);
     if (recipe.find("_dora") != std::string::npos || scheme == "dora")
       note("DoRA is taken as LoRA: its norms of whole weights are left out.");
   }
 
-  bool has_experts(const Catalogue& catalogue) const {
-    const TomlValue* name = facts_.find("model.name");
-    if (name == nullptr || name->text() == nullptr || !catalogue.has("models", *name->text()))
-      return facts_.find("model.experts") != nullptr;
-    return catalogue.entry("models", *name->text(), source_).find("experts") != nullptr;
+  /// Of the model by its name, where no file says its shape.
+  std::string activation(const Catalogue& catalogue) const {
+    const TomlValue *name = facts_.find("model.name"), *found = facts_.find("model.activation");
+    if (name != nullptr && name->text() != nullptr && catalogue.has("models", *name->text()))
+      found = catalogue.entry("models", *name->text(), source_).find("activation");
+    return found == nullptr || found->text() == nullptr ? "" : *found->text();
   }
 
   void data() {

@@ -183,7 +183,7 @@ void Translator::optimizer_called(const std::string& theirs) {
     note(fmt::format("{} is taken for Adam with moments of 8 bits.", theirs));
 }
 
-bool Translator::adapter_targets(const std::string& list) {
+bool Translator::adapter_targets(const std::string& list, bool gated) {
   const auto has = [&](std::string_view part) { return list.find(part) != std::string::npos; };
   TomlValue::Array targets;
   for (const auto& [target, fused] : {std::pair{"q", "linear_qkv"},
@@ -193,7 +193,8 @@ bool Translator::adapter_targets(const std::string& list) {
                                       {"gate", "linear_fc1"},
                                       {"up", "linear_fc1"},
                                       {"down", "linear_fc2"}})
-    if (list.empty() || has("all") || has(std::string(target) + "_proj") || has(fused))
+    if ((list.empty() || has("all") || has(std::string(target) + "_proj") || has(fused)) &&
+        (gated || target != std::string_view("gate")))
       targets.push_back(toml_text(target, ""));
   if (!targets.empty()) facts_.set("model.lora_targets", {std::move(targets), ""}, source_);
   return list.empty() || has("all") || has("linear_fc") || has("up_proj") || has("down_proj");

@@ -69,8 +69,9 @@ class Translator {
   /// taken for Adam (launch_facts.cpp).
   void optimizer_called(const std::string& theirs);
   /// Products with an adapter, as PEFT ("q_proj") or Megatron ("linear_qkv") calls them; all where
-  /// nothing is said or "all". Whether an MLP's are among them (launch_facts.cpp).
-  bool adapter_targets(const std::string& list);
+  /// nothing is said or "all", gate only where the model has gates. Whether an MLP's are among them
+  /// (launch_facts.cpp).
+  bool adapter_targets(const std::string& list, bool gated = true);
   void ranks(std::optional<std::int64_t> ranks) {
     if (!ranks || *ranks < 1) return;
     facts_.ranks = ranks;

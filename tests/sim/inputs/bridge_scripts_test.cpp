@@ -56,7 +56,7 @@ TEST_CASE("a job of Slurm that loops over settings: the first, on the nodes of i
   CHECK(input.understanding.open.empty());
 }
 
-TEST_CASE("a recipe of adapters trains adapters, of attention where there are experts") {
+TEST_CASE("a recipe of adapters trains adapters, beside experts too") {
   CHECK(integer(input_of(with("sft"), "job.sh"), "model.lora_rank").empty());
   const LaunchInput dense = input_of(with("peft"), "job.sh");
   CHECK(integer(dense, "model.lora_rank") == "32");
@@ -66,8 +66,11 @@ TEST_CASE("a recipe of adapters trains adapters, of attention where there are ex
   text.replace(text.find("train.micro"), 0, "peft.dim=16 ");
   const LaunchInput experts = input_of(text, "job.sh");
   CHECK(integer(experts, "model.lora_rank") == "16");
-  CHECK_THAT(integer(experts, "model.lora_targets"), !Contains("down"));
-  CHECK(says(experts.facts.notes, "beside experts"));
+  CHECK(integer(experts, "model.lora_experts") == "true");
+  CHECK(integer(dense, "model.lora_experts").empty());
+  CHECK_THAT(integer(dense, "model.lora_targets"), Contains("gate"));
+  text.replace(text.find("gpt_oss_20b"), 11, "nemotron_3_nano");
+  CHECK_THAT(integer(input_of(text, "job.sh"), "model.lora_targets"), !Contains("gate"));
 }
 
 TEST_CASE("in a checkout the driver is no recipe, and the recipe's own source says the rest") {
