@@ -18,7 +18,8 @@ namespace {
 
 constexpr Option own_convert_options[] = {
     {"to",
-     "toml|megatron|bridge|torchtitan|deepspeed|trl|fsdp1|fsdp2|axolotl|llama-factory|swift|verl",
+     "toml|megatron|bridge|torchtitan|deepspeed|trl|fsdp1|fsdp2|axolotl|llama-factory|"
+     "llama-factory-v1|swift|verl",
      "", "what is written: a scenario, the files of that framework, or words to lay over your own"},
     job_option,
     job_time_option,

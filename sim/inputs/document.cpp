@@ -141,7 +141,9 @@ std::vector<MissingKey> missing_keys(const TomlValue& out, const Facts& facts,
       if (name == nullptr)
         need("model.name", "llama3-8b", "--model");
       else
-        missing.push_back({"model.name", "llama3-8b", "--model llama3-8b"});
+        missing.push_back({fmt::format("a model that is known ('{}' is none)",
+                                       name->text() != nullptr ? *name->text() : ""),
+                           "llama3-8b", "--model llama3-8b"});
     } else {
       for (const auto& [key, example] : {std::pair{"model.hidden", "4096"},
                                          {"model.heads", "32"},

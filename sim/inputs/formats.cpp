@@ -165,6 +165,15 @@ constexpr InputFormat formats[] = {
      add_trainer_facts,
      {axolotl_words, trainer_words, deepspeed_words, accelerate_words},
      "axolotl"},
+    {"the v1 YAML of LLaMA-Factory",
+     [](const Settings& s) {
+       const bool parts = any(s, "dist_config.") || any(s, "peft_config.") ||
+                          any(s, "kernel_config.") || s.has("cutoff_len");
+       return s.has("model") && parts && !s.has("model_name_or_path");
+     },
+     add_trainer_facts,
+     {llama_factory_v1_words, deepspeed_words, accelerate_words},
+     "llama-factory-v1"},
     {"the YAML of LLaMA-Factory",
      [](const Settings& s) {
        return s.has("finetuning_type") || s.has("cutoff_len") ||

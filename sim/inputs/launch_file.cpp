@@ -229,8 +229,9 @@ bool is_shell(std::string_view text, const std::string& path) {
 
 bool is_script(std::string_view text, const std::string& path) {
   if (is_shell(text, path)) return true;
-  for (const std::string_view mark : {" --", "\n--", "torchrun ", "actor_rollout_ref.",
-                                      "verl.trainer", "run_train.sh", "torchtitan.train"})
+  for (const std::string_view mark :
+       {" --", "\n--", "torchrun ", "actor_rollout_ref.", "verl.trainer", "run_train.sh",
+        "torchtitan.train", "llamafactory-cli "})
     if (says(text, mark)) return true;
   return text.starts_with("--");
 }

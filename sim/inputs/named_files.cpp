@@ -149,7 +149,7 @@ void add_python_beside(Settings& settings, const std::string& path) {
   const std::string* program = settings.find("@program");
   const std::string called = program == nullptr ? "" : *program;
   for (const std::string_view word : words_of_text(called))
-    if (word.ends_with(".json"))
+    if (word.ends_with(".json") || word.ends_with(".yaml"))  // llamafactory-cli train FILE
       add_usual(settings, named_settings(path, std::string(word)));
     else if (word.ends_with(".py"))
       add_recipe_beside(settings, path, std::string(word));
@@ -168,7 +168,7 @@ void add_python_beside(Settings& settings, const std::string& path) {
 void add_named_files(Settings& settings, const std::string& path) {
   for (const char* name :
        {"job.config_file", "CONFIG_FILE", "config", "config_file", "accelerate_config", "deepspeed",
-        "deepspeed_config", "deepspeed_config.deepspeed_config_file"})
+        "deepspeed_config", "deepspeed_config.deepspeed_config_file", "dist_config.config_file"})
     if (const std::string* found = settings.find(name)) {
       const std::string file = *found;
       for (const char* kind : {".toml", ".yaml", ".yml", ".json"})

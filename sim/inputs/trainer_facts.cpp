@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "engine/check.hpp"
+#include "sim/files/numbers.hpp"
 #include "sim/files/split.hpp"
 #include "sim/inputs/formats.hpp"
 #include "sim/inputs/translator.hpp"
@@ -22,6 +24,7 @@ class TrainerFacts : public Translator {
       : Translator(facts, settings, "", source), tables_(format.tables()) {}
 
   void add(const Catalogue& catalogue) {
+    only_training();
     if (const std::string model = meaning("model"); !model.empty())
       set_model_name(facts_, model, catalogue, source_);
     plain();
@@ -69,7 +72,24 @@ class TrainerFacts : public Translator {
     return value && *value > 0 ? value : std::nullopt;
   }
   Number degree(std::string_view about) const { return number(about).value_or(1); }
+  /// LLaMA-Factory's second generation: a trainer of its own beside transformers'.
+  bool v1() const { return tables_[0].data() == llama_factory_v1_words().data(); }
   bool megatron() const { return said("pipeline") != nullptr || said("zero1") != nullptr; }
+
+  /// Files of LLaMA-Factory that make no step, or one that no GPU makes.
+  void only_training() const {
+    for (const auto& [name, purpose] : {std::pair{"export_dir", "export"},
+                                        {"peft_config.export_dir", "export"},
+                                        {"infer_backend", "inference"}})
+      if (find(name) != nullptr && find("dataset") == nullptr && find("train_dataset") == nullptr)
+        throw InputError(source_, fmt::format("is a file for {} ({}), it makes no step of training",
+                                              purpose, name));
+    if (on("generates") && !on("trains"))
+      throw InputError(source_, "is a file for answers (do_predict), it makes no step of training");
+    if (on("experts_on_host"))
+      throw InputError(source_, "use_kt: experts computed by the CPU are not modelled",
+                       "use_kt=false for a forecast with all of them on GPUs");
+  }
 
   /// Counts and flags whose key is ours.
   void plain() {
@@ -102,6 +122,9 @@ class TrainerFacts : public Translator {
     if (const auto experts = number("expert")) {
       set("plan.expert", *experts);
       if (const auto each = number("expert_tensor")) set("plan.expert_tensor", *each);
+      if (v1() && *experts > 1)  // FSDPTurbo has what transformers has not
+        facts_.set("software.dispatchers", {TomlValue::Array{toml_text("all_to_all", "")}, ""},
+                   source_);
     }
     if (degree("tensor") > 1) set("plan.sequence_parallel", on("sequence_parallel"));
     const std::string dispatcher = meaning("dispatcher");
@@ -115,15 +138,24 @@ class TrainerFacts : public Translator {
     const std::string* file = said("accelerate_file");
     return file != nullptr && said("distributed_type") == nullptr && says(*file, word);
   }
+  /// accelerate's FSDP and DEEPSPEED, LLaMA-Factory's fsdp2 and fsdpturbo.
+  bool distributed_by(std::string_view kind) const {
+    std::string type = meaning("distributed_type");
+    for (char& c : type)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    return type.starts_with(kind);
+  }
   bool by_deepspeed() const {
+    if (v1()) return distributed_by("deepspeed");
     return accelerate_is("zero") || accelerate_is("deepspeed") || said("zero_stage") != nullptr ||
-           meaning("distributed_type") == "DEEPSPEED" || said("deepspeed") != nullptr;
+           distributed_by("deepspeed") || said("deepspeed") != nullptr;
   }
   bool by_fsdp() const {
     const std::string* mode = said("fsdp");
-    return accelerate_is("fsdp") || meaning("distributed_type") == "FSDP" ||
-           said("fsdp_version") != nullptr || said("reshard") != nullptr ||
-           said("shard") != nullptr || (mode != nullptr && is_on(*mode));
+    if (v1()) return distributed_by("fsdp");
+    return accelerate_is("fsdp") || distributed_by("fsdp") || said("fsdp_version") != nullptr ||
+           said("reshard") != nullptr || said("shard") != nullptr ||
+           (mode != nullptr && is_on(*mode));
   }
 
   void sharding() {
@@ -134,6 +166,10 @@ class TrainerFacts : public Translator {
       data = zero();
     } else if (by_fsdp()) {
       data = fsdp();
+    } else if (said("distributed_type") == nullptr && !adapted()) {
+      note(
+          "Nothing says how states are sharded: every GPU holds all of them. --data says another "
+          "way, and so does accelerate's or DeepSpeed's file beside this one.");
     }
     set("plan.data", data);
     for (const auto& [about, key] : {std::pair{"offload_optimizer", "plan.optimizer_offload"},
@@ -183,9 +219,15 @@ class TrainerFacts : public Translator {
     const auto has = [&](std::string_view word) {
       return strategy.find(word) != std::string::npos;
     };
-    const Number shard = degree("shard"), copies = degree("replicate");
-    if (copies > 1 && shard > 1) set("plan.shard_degree", shard * context_);
-    if (has("NO_SHARD") || (said("shard") && shard * context_ == 1)) return "ddp";
+    const auto with_context = number("shard_with_context");
+    const Number copies = degree("replicate");
+    const Number shards = with_context.value_or(degree("shard") * context_);
+    if (v1() && !with_context)
+      facts_.copies = copies;
+    else if (copies > 1 && shards > 1)
+      set("plan.shard_degree", shards);
+    if (distributed_by("fsdpturbo")) facts_.copies = context_;  // its mesh is of data ranks alone
+    if (has("NO_SHARD") || ((said("shard") || with_context) && shards == 1)) return "ddp";
     const bool hybrid = has("HYBRID") || has("hybrid");
     if (hybrid && copies == 1)
       note("Hybrid sharding: a copy a node is taken where --shard-degree says no other.");
@@ -197,7 +239,8 @@ class TrainerFacts : public Translator {
   /// Per device: what each data rank takes at once, and how often before an update.
   void batch() {
     const auto micro = number("micro");
-    const auto turns = number("accumulation");
+    // Its second generation has a global batch alone: one turn where none is said.
+    const auto turns = v1() ? std::optional<Number>(1) : number("accumulation");
     if (micro) set("batch.micro_batch", *micro);
     if (const auto global = number("global")) return set("batch.global", *global);
     if (!micro || !turns) return;
@@ -211,7 +254,7 @@ class TrainerFacts : public Translator {
       const std::string kind = meaning("megatron_recompute");
       return set("plan.recompute", kind.empty() ? std::string("none") : kind);
     }
-    if (said("checkpoints")) return set("plan.recompute", std::string("full"));
+    if (said("checkpoints") && !v1()) return set("plan.recompute", std::string("full"));
     const std::string word = meaning("recompute");
     bool full = flag_in(word).value_or(is_on(word)) || on("recompute_too");
     if (!meaning("recompute_off").empty()) full = !on("recompute_off");
@@ -220,7 +263,25 @@ class TrainerFacts : public Translator {
       note("gradient_checkpointing = " + word + ": what lies on the host is not forecast.");
   }
 
+  /// Its weights are in fp32, but for adapters beside those of the file; FSDP's policy or
+  /// DeepSpeed's configuration casts them, DDP nothing.
+  void v1_precision() {
+    const auto says_in_json = [&](const char* name) { return flag_in(word(name)); };
+    const auto bf16 = says_in_json("bf16.enabled");
+    const bool casts = by_deepspeed() ? bf16.value_or(says_in_json("fp16.enabled").value_or(true))
+                       : by_fsdp()    ? on("bf16")
+                                      : adapted();
+    const std::string compute = casts ? "bf16" : "fp32";
+    set("precision.compute", compute);
+    const std::string reduced = by_deepspeed() ? meaning("reduced") : "fp32";
+    set("precision.gradient_reduce", reduced.empty() ? compute : reduced);
+    if (distributed_by("fsdpturbo") && casts) set("precision.masters", false);
+    if (!by_deepspeed() && !by_fsdp() && on("bf16") && !adapted())
+      note("Without dist_config its weights and products are in fp32, whatever bf16 says.");
+  }
+
   void precision() {
+    if (v1()) return v1_precision();
     const std::string mixed = meaning("mixed_precision");
     const bool pure = on("pure_bf16");
     const bool half = !pure && (on("fp16") || mixed == "fp16");
@@ -240,20 +301,47 @@ class TrainerFacts : public Translator {
     if (!sharded && !pure && compute != "fp32" && !megatron()) set("software.autocast", true);
   }
 
+  /// Whether adapters alone are trained.
+  bool adapted() const {
+    const std::string kind = meaning("adapted");
+    return kind == "lora" || kind == "qlora" || kind == "oft" || flag_in(kind).value_or(false);
+  }
+
   void adapters() {
     const std::string kind = meaning("adapted");
-    const bool on = kind == "lora" || kind == "qlora" || flag_in(kind).value_or(false);
-    if (!on) return;
-    set("model.lora_rank", number("lora_rank").value_or(8));
+    if (!adapted()) {
+      if (is_on(kind) && kind != "full")
+        note(
+            fmt::format("{} has no key here: all parameters are taken as trained, which is the "
+                        "most that it can need.",
+                        kind));
+      return;
+    }
+    Number rank = number("lora_rank").value_or(8);
+    if (kind == "oft") {  // b/2 angles a channel, a pair of low rank has 2r in a square product
+      rank = std::max<Number>(1, number("oft_block").value_or(32) / 4);
+      note(
+          fmt::format("oft is taken as adapters of rank {}, which have as many parameters.", rank));
+    }
+    set("model.lora_rank", rank);
     targets();
-    const auto bits = number("bits");
-    const bool four = kind == "qlora" || this->on("bits4") || bits == 4;
-    const bool eight = this->on("bits8") || bits == 8;
-    if (four)
-      set("model.lora_base", std::string(this->on("double_quant") ? "nf4_double" : "nf4"));
-    else if (eight)
-      set("model.lora_base", std::string("int8"));
-    if (const auto dropout = number("lora_dropout"); dropout) set("model.lora_dropout", true);
+    frozen_weights(kind);
+    if (const auto dropout = number_in<double>(meaning("lora_dropout")); dropout && *dropout > 0)
+      set("model.lora_dropout", true);
+  }
+
+  void frozen_weights(const std::string& kind) {
+    auto bits = number("bits");
+    if (!bits && is_on(meaning("quantized"))) bits = 4;  // bitsandbytes' where none are said
+    const bool four = kind == "qlora" || on("bits4") || bits == 4;
+    const bool eight = on("bits8") || bits == 8;
+    if (four) return set("model.lora_base", std::string(on("double_quant") ? "nf4_double" : "nf4"));
+    if (eight) return set("model.lora_base", std::string("int8"));
+    for (const char* form : {"AWQ", "GPTQ", "AQLM", "bnb-4bit"})
+      if (says(meaning("model"), form)) {
+        note(fmt::format("The model's file is in few bits ({}): taken as nf4.", form));
+        return set("model.lora_base", std::string("nf4"));
+      }
   }
 
   /// "[q_proj, v_proj]", "all", "all-linear"; nothing said: the default of PEFT.
@@ -277,6 +365,7 @@ class TrainerFacts : public Translator {
   }
 
   void machine() {
+    if (const auto data = number("data_ranks")) return ranks(*data * context_);
     const auto each = number("processes_per_node"), all = number("processes");
     if (all && degree("nodes") > 1 && *all % degree("nodes") == 0)
       facts_.gpus_per_node = *all / degree("nodes");
@@ -299,7 +388,10 @@ class TrainerFacts : public Translator {
     else if (kernel.find("flash") != std::string::npos || kernel == "fa2" || kernel == "True" ||
              kernel == "true")
       set("software.attention", std::string("flash2"));
-    if (!on("packed"))
+    if (const std::string stage = meaning("stage");
+        !stage.empty() && stage != "sft" && stage != "pt")
+      note(fmt::format("stage = {}: one answer a sequence and one model are forecast.", stage));
+    if (!on("packed") && !meaning("batching").starts_with("dynamic"))
       note("Without packing sequences differ: every one is taken as long as the longest.");
   }
 

@@ -45,12 +45,6 @@ std::string optimizer_word(const Scenario& s, bool muon_has_own) {
 /// Context ranks, by how they exchange keys and values, among the tables' words.
 constexpr std::string_view context_ranks = "context ranks";
 
-/// What FSDP has no word for.
-bool by_deepspeed(const Scenario& s) {
-  const bool offloads = s.plan.offload.optimizer > 0 && s.software.framework == "deepspeed";
-  return s.plan.data == DataParallel::zero1 || offloads;
-}
-
 std::vector<Meaning> meanings_of(const Scenario& s, bool megatron, bool pure) {
   using enum workloads::Dtype;
   const auto& plan = s.plan;
@@ -220,15 +214,12 @@ Launch trainer_words_of(const Scenario& s, LaunchWords own, const std::string& f
   if (!nested.empty()) text += "fsdp_config:\n" + nested;
   if (!megatron && !swift) text += left_out(s, own);
   const bool wide = megatron || s.plan.data == DataParallel::ddp;
-  const auto summed = wide && !pure ? workloads::Dtype::fp32 : s.precision.compute;
+  const auto summed = !swift && by_deepspeed(s) ? s.precision.gradient_reduce  // its JSON says it
+                      : wide && !pure           ? workloads::Dtype::fp32
+                                                : s.precision.compute;
   out.notes = notes_on(s, summed, says_pure);
   out.files.push_back({file, text, "laid over your own configuration"});
-  if (megatron || swift || !by_deepspeed(s)) return out;
-  Launch json = deepspeed_launch(s);
-  out.why_not = json.why_not;
-  if (json.files.empty()) return out.files.clear(), out;
-  json.files[0].use = "beside it";
-  out.files.push_back(std::move(json.files[0]));
+  if (!megatron && !swift && by_deepspeed(s)) add_deepspeed_file(s, out);
   return out;
 }
 
@@ -258,6 +249,19 @@ std::string swift_arguments(const std::string& yaml) {
 }
 
 }  // namespace
+
+bool by_deepspeed(const Scenario& s) {
+  const bool offloads = s.plan.offload.optimizer > 0 && s.software.framework == "deepspeed";
+  return s.plan.data == DataParallel::zero1 || offloads;
+}
+
+void add_deepspeed_file(const Scenario& s, Launch& out) {
+  Launch json = deepspeed_launch(s);
+  out.why_not = json.why_not;
+  if (json.files.empty()) return out.files.clear();
+  json.files[0].use = "beside it";
+  out.files.push_back(std::move(json.files[0]));
+}
 
 std::string projections(const Scenario& s, const char* between) {
   std::string out;
@@ -289,6 +293,7 @@ Launch own_words_of(const Scenario& s, std::string_view stack, bool states_optim
   if (stack == "llama-factory")
     return trainer_words_of(s, llama_factory_words(), "llama_factory.yaml", megatron,
                             states_optimizer);
+  if (stack == "llama-factory-v1") return llama_factory_v1_words_of(s);
   expects(stack == "swift", "a stack that is told in its own words");
   Launch out = trainer_words_of(s, swift_words(), "swift.args", megatron, states_optimizer);
   if (out.files.empty()) return out;

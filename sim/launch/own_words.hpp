@@ -9,8 +9,8 @@
 namespace stepcast::sim {
 
 /// Stacks that are told so; behind "verl" its trainers of demonstrations.
-inline constexpr std::string_view own_word_stacks[] = {"axolotl", "llama-factory", "swift",
-                                                       "verl",    "verl-sft",      "verl-fsdp-sft"};
+inline constexpr std::string_view own_word_stacks[] = {
+    "axolotl", "llama-factory", "llama-factory-v1", "swift", "verl", "verl-sft", "verl-fsdp-sft"};
 
 /// One file with their names for what the plan says; notes on what they have no name for. `stack`:
 /// one of those above. `states_optimizer`: Adam is named as well, since the file below may say

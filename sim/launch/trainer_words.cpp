@@ -1,6 +1,7 @@
 // Names and defaults as of 2026-08, from the tables of the project's notes: huggingface/trl at
-// f2cd577, hiyouga/LLaMA-Factory at ff6d4d1, axolotl-ai-cloud/axolotl at 067b021, modelscope/
-// ms-swift at 3602360, huggingface/accelerate at 16cb6eb, deepspeed 38327e0 (2025-02) and 0.18.
+// f2cd577, axolotl-ai-cloud/axolotl at 067b021, modelscope/ms-swift at 3602360,
+// huggingface/accelerate at 16cb6eb, deepspeed 38327e0 (2025-02) and 0.18. LLaMA-Factory's stand in
+// llama_factory_words.cpp.
 #include "sim/launch/trainer_words.hpp"
 
 namespace stepcast::sim {
@@ -154,87 +155,6 @@ constexpr LaunchWord accelerate_rows[] = {
     {"fp8_config*", unsaid, "fp8 of a library of its own"},
     {"megatron_lm_config*", unsaid, "Megatron-LM under accelerate"},
     {"num_cpu_threads_per_process", ignored},
-};
-
-constexpr LaunchWord llama_factory_rows[] = {
-    {"model_name_or_path", read, "model"},
-    {"cutoff_len", count, "model.sequence", "2048"},
-    {"per_device_train_batch_size", read, "micro", "8"},
-    {"gradient_accumulation_steps", read, "accumulation", "1"},
-    {"disable_gradient_checkpointing", read, "recompute_off", "False"},
-    {"use_unsloth_gc", unsaid, "inputs of layers lie on the host between the passes"},
-    {"use_reentrant_gc", ignored},
-    {"finetuning_type", read, "adapted", "lora"},
-    {"lora_rank", read, "lora_rank", "8"},
-    {"lora_target", read, "lora_targets", "all"},
-    {"quantization_bit", read, "bits"},
-    {"quantization_method", ignored},
-    {"double_quantization", read, "double_quant", "True"},
-    {"bf16", read, "bf16", "False"},
-    {"fp16", read, "fp16"},
-    {"pure_bf16", read, "pure_bf16"},
-    {"flash_attn", read, "attention"},
-    {"neat_packing", read, "packed"},
-    {"enable_liger_kernel", unsaid, "fused kernels of Liger"},
-    {"use_unsloth", unsaid, "kernels of Unsloth"},
-    {"freeze_vision_tower", ignored},
-    {"freeze_multi_modal_projector", ignored},
-    {"image_*", unsaid, "the encoder of images is not forecast"},
-    {"video_*", unsaid, "the encoder of images is not forecast"},
-    {"use_galore", unsaid, "GaLore's optimizer"},
-    {"use_apollo", unsaid, "APOLLO's optimizer"},
-    {"use_badam", unsaid, "BAdam's optimizer"},
-    {"use_adam_mini", unsaid, "Adam-mini's optimizer"},
-    {"use_muon", read, "muon"},
-    {"use_dora", unsaid, "DoRA's scales"},
-    {"fp8", read, "fp8"},
-    {"fp8_enable_fsdp_float8_all_gather", unsaid, "gathers in fp8"},
-    {"fp8_backend", ignored},
-    {"galore*", ignored},
-    {"apollo*", ignored},
-    {"badam*", ignored},
-    {"pissa*", ignored},
-    {"loraplus*", ignored},
-    {"freeze*", ignored},
-    {"use_dft_loss", ignored},
-    {"use_eaft_loss", ignored},
-    {"use_asft_loss", unsaid, "a second model beside the first"},
-    {"asft*", ignored},
-    {"pref_*", ignored},
-    {"stage", ignored},
-    {"template", ignored},
-    {"enable_thinking", ignored},
-    {"max_samples", ignored},
-    {"preprocessing*", ignored},
-    {"plot_loss", ignored},
-    {"adapter_name_or_path", ignored},
-    {"mask_history", ignored},
-    {"train_on_prompt", ignored},
-    {"val_size", ignored},
-    {"streaming", ignored},
-    {"mix_strategy", ignored},
-    {"resize_vocab", ignored},
-    {"new_special_tokens*", ignored},
-    {"rope_scaling", ignored},
-    {"upcast_layernorm", ignored},
-    {"mixed_precision", ignored},
-    {"sequence_parallel_size", read, "ulysses", {}, 0, 1},  // of a fork: no release has it
-    {"tensor_model_parallel_size", read, "tensor"},
-    {"pipeline_model_parallel_size", read, "pipeline"},
-    {"context_parallel_size", read, "context"},
-    {"expert_model_parallel_size", read, "expert"},
-    {"sequence_parallel", read, "sequence_parallel"},
-    {"virtual_pipeline_model_parallel_size", read, "virtual"},
-    {"use_distributed_optimizer", read, "zero1"},
-    {"recompute_granularity", read, "megatron_recompute"},
-    {"overlap_grad_reduce", flag, "software.gradient_overlap"},
-    {"overlap_param_gather", flag, "software.gather_overlap"},
-    {"moe_grouped_gemm", ignored},
-    {"moe_token_dispatcher_type", read, "dispatcher"},
-    {"bias_activation_fusion", ignored},
-    {"apply_rope_fusion", ignored},
-    {"use_packed_sequences", ignored},
-    {"export_hf_on_finish", ignored},
 };
 
 constexpr LaunchWord axolotl_rows[] = {
@@ -442,7 +362,6 @@ constexpr LaunchWord deepspeed_rows[] = {
 
 LaunchWords trainer_words() { return trainer_rows; }
 LaunchWords accelerate_words() { return accelerate_rows; }
-LaunchWords llama_factory_words() { return llama_factory_rows; }
 LaunchWords axolotl_words() { return axolotl_rows; }
 LaunchWords swift_words() { return swift_rows; }
 LaunchWords deepspeed_words() { return deepspeed_rows; }

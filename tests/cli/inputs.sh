@@ -23,6 +23,7 @@ deepspeed_auto.json --nodes 1 --model llama3-8b --sequence 4096 --local-batch 1
 verl_grpo.sh
 verl_sft.sh
 llama_factory_full.yaml --nodes 1
+llama_factory_v1.yaml --nodes 1
 trl_sft.yaml,fsdp2.yaml
 swift_megatron.sh
 torchtitan_llama3_70b.toml --nodes 8
@@ -84,6 +85,19 @@ expect 0 '^--expert_model_parallel_size 8$' convert "$files/swift_megatron.sh" -
   --gpu h100
 expect 0 '^cutoff_len\|^per_device_train_batch_size: 1$' convert \
   "$files/llama_factory_full.yaml" --to llama-factory --gpu h100 --nodes 1
+# Of LLaMA-Factory's generations a file stays what it is.
+expect 0 '^launch .*llama_factory_v1.yaml' search "$files/llama_factory_v1.yaml" --gpu h100 \
+  --nodes 1 --limit 1
+"$program" convert "$files/llama_factory_v1.yaml" --to llama-factory-v1 --gpu h100 --nodes 1 \
+  2>/dev/null >"$work/over.yaml"
+[ "$(step_of "$work/over.yaml" "$files/llama_factory_v1.yaml" --gpu h100 --nodes 1)" = \
+  "$(step_of "$files/llama_factory_v1.yaml" --gpu h100 --nodes 1)" ] ||
+  fail "what is laid over a v1 file is another step"
+mkdir -p "$work/factory"
+cp "$files/llama_factory_full.yaml" "$work/factory/sft.yaml"
+echo 'NNODES=1 llamafactory-cli train sft.yaml cutoff_len=1024' >"$work/factory/run.sh"
+expect 0 'of 1,024 tokens' run "$work/factory/run.sh" --gpu h100 --nodes 1 --ignore-memory
+
 "$program" convert "$files/qwen3_30b_megatron.sh" --to megatron --gpu h100 --job slurm \
   --out "$work/job" >/dev/null 2>&1
 expect 0 '^step time ' run "$work/job/job.sbatch" --gpu h100

@@ -126,7 +126,9 @@ bool has_effect(const std::string& name, const Bases& bases) {
                                     "NVFP4LinearConverter",
                                     "FullAC",
                                     "foreach",
-                                    "[(AdamW), (DistMuon)]"};
+                                    "[(AdamW), (DistMuon)]",
+                                    "dynamic_batching",
+                                    "dpo"};
   for (const auto& base : bases) {
     const std::string before = made_of(settings_of(base));
     for (const char* value : values) {
@@ -167,7 +169,8 @@ TEST_CASE(
   for (std::string line; std::getline(file, line);)
     if (!line.empty() && line[0] != '#') source.insert(line.substr(0, line.find('\t')));
   REQUIRE(source.size() > 40);
-  for (const LaunchWords words : {deepspeed_words(), accelerate_words(), llama_factory_words()})
+  for (const LaunchWords words :
+       {deepspeed_words(), accelerate_words(), llama_factory_words(), llama_factory_v1_words()})
     for (const LaunchWord& word : words)
       if (word.use == Use::read || word.use == Use::count || word.use == Use::flag) {
         INFO(word.name);
@@ -436,9 +439,21 @@ TEST_CASE("what counts as understood of the stacks around transformers changes w
   const Base factory = {
       {"model_name_or_path", "qwen3-8b"}, {"finetuning_type", "lora"}, {"cutoff_len", "512"}};
   check_law({llama_factory_words(),
-             {factory, with(factory, {{"quantization_bit", "4"}}),
+             {factory,
+              with(factory, {{"quantization_bit", "4"}}),
+              {{"model_name_or_path", "qwen3-8b"}, {"finetuning_type", "oft"}},
+              with(factory, {{"do_predict", "true"}}),
               with(factory,
                    {{"tensor_model_parallel_size", "2"}, {"pipeline_model_parallel_size", "1"}})},
+             {}});
+  const Base v1 = {{"model", "qwen3-8b"}, {"cutoff_len", "512"}, {"dist_config.name", "fsdp2"}};
+  check_law({llama_factory_v1_words(),
+             {v1,
+              with(v1, {{"peft_config.name", "lora"}}),
+              with(v1, {{"mp_replicate_size", "2"}}),
+              with(v1, {{"peft_config.name", "lora"}, {"quant_config.name", "bnb"}}),
+              with(v1, {{"NPROC_PER_NODE", "8"}}),
+              {{"model", "qwen3-8b"}, {"cutoff_len", "512"}, {"dist_config.name", "deepspeed"}}},
              {}});
   const Base swift = {{"tuner_type", "lora"}, {"model", "qwen3-8b"}};
   const Base by_megatron = {{"@program", "megatron sft"},

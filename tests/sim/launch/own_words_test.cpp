@@ -70,7 +70,8 @@ std::vector<Key> drawn(Draw& draw, const Stack& stack) {
                        {"plan.recompute", word(draw.of<const char*>({"none", "full"}))},
                        {"precision.compute", word(draw.often() ? "bf16" : "fp16")}};
   const auto set = [&](const char* key, TomlValue value) { out.emplace_back(key, value); };
-  const bool verl = std::string_view(stack.name).starts_with("verl");
+  const bool verl = std::string_view(stack.name).starts_with("verl"),
+             v1 = std::string_view(stack.name) == "llama-factory-v1";
   if (!draw.often()) set("model.lora_rank", number(draw.of<Number>({0, 8})));
   if (!stack.megatron) {
     if (!draw.often())
@@ -80,8 +81,10 @@ std::vector<Key> drawn(Draw& draw, const Stack& stack) {
       set("plan.data", word(draw.of<const char*>({"zero2", "zero3"})));
     else
       set("plan.data", word(draw.of<const char*>({"ddp", "zero1", "zero2", "zero3"})));
-    if (verl && !draw.often()) set("plan.context", number(2));
-    if (verl && !draw.often()) set("plan.shard_degree", number(8));
+    if ((verl || v1) && !draw.often()) set("plan.context", number(2));
+    if ((verl || v1) && !draw.often()) set("plan.shard_degree", number(8));
+    if (v1) set("software.context_exchange", word("all_to_all"));
+    if (v1) set("precision.gradient_reduce", word(draw.often() ? "fp32" : "bf16"));
     return out;
   }
   const Number tensor = draw.of<Number>({1, 2, 4}), pipeline = draw.of<Number>({1, 2, 4});
@@ -129,6 +132,7 @@ const Stack stacks[] = {
     {"verl-sft", "", false, verl_engine},
     {"verl-sft", "", true, verl_megatron},
     {"verl-fsdp-sft", "verl_sft.sh", false},
+    {"llama-factory-v1", "llama_factory_v1.yaml", false},
 };
 
 NamedText base_of(const Stack& stack) {
@@ -180,6 +184,9 @@ TEST_CASE("words laid over a file are read back to the plan of 200 random ones o
         if (s.model.lora.rank > 0) REQUIRE(read.model.lora.targets == s.model.lora.targets);
         REQUIRE(read.global_batch == s.global_batch);
         REQUIRE(read.software.framework == s.software.framework);
+        if (std::string_view(stack.name) == "llama-factory-v1" &&
+            s.plan.data != workloads::DataParallel::ddp)
+          REQUIRE(read.precision.gradient_reduce == s.precision.gradient_reduce);
       }
       CHECK(written == 200);
     }
