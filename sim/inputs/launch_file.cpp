@@ -318,6 +318,18 @@ void leave_out(Settings& settings, const Settings& earlier) {
   }
 }
 
+/// "--no_packing": what transformers' parser makes of a flag that is on where nothing is said.
+void without_no(WordTables tables, Settings& settings) {
+  std::vector<std::string> off;
+  for (const auto& [name, value] : settings.all())
+    if (name.starts_with("no_") && value == "True" && find_word(tables, name.substr(3)) != nullptr)
+      off.push_back(name);
+  for (const std::string& name : off) {
+    settings.erase(name);
+    settings.set(name.substr(3), "False");
+  }
+}
+
 std::string listed(const std::vector<std::string>& all) {
   return fmt::format("{}", fmt::join(all, ", "));
 }
@@ -343,6 +355,7 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
   if (format == nullptr) return std::nullopt;
   out.format = format->name;
   out.stack = format->stack;
+  if (format->words[0] == trainer_words) without_no(format->tables(), all);
   format->add(out.facts, all, catalogue, names);
   if (all.has("@arguments")) own_arguments(all, format->tables(), out);
   if (files.size() == 1 && is_launch_json(files[0])) out.json = bare(files[0].text);

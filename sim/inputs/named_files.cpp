@@ -52,7 +52,11 @@ Settings registered(std::string_view text, const std::string& path, const std::s
   for (const auto& [name, call] : calls) names += (names.empty() ? "" : ", ") + name;
   const auto found = function.empty() && calls.size() == 1 ? calls.begin() : calls.find(function);
   if (found == calls.end())
-    throw InputError(path, "has several functions: " + names,
+    throw InputError(path,
+                     (function.empty() ? "has several functions: "
+                                       : "has no function " + function +
+                                             " that returns a Trainer.Config, it has: ") +
+                         names,
                      "name one of them, " + path + "#" + calls.begin()->first);
   Settings out = found->second;
   out.set("config", found->first);
@@ -174,6 +178,9 @@ void add_named_files(Settings& settings, const std::string& path) {
       for (const char* kind : {".toml", ".yaml", ".yml", ".json"})
         if (file.ends_with(kind)) add_usual(settings, named_settings(path, file));
     }
+  if (const std::string* file = settings.find("config");
+      file != nullptr && text_beside(path, *file))
+    settings.erase("config");                                                   // is read
   if (const std::string* name = settings.find("config_name"); name != nullptr)  // hydra's, NeMo 1's
     add_usual(settings, named_settings(path, std::string(*name) + ".yaml"));
   add_python_beside(settings, path);

@@ -84,6 +84,9 @@ class Torchtitan2026Facts : public Translator {
   void fields() {
     if (const auto cut = settings_.flag("parallelism.enable_sequence_parallel"))
       set("plan.sequence_parallel", *cut);
+    const auto degree = [&](const char* key) { return facts_.integer(key).value_or(1); };
+    if (degree("plan.expert") > 1 && degree("plan.tensor") > 1)  // common/moe_sharding.py
+      set("plan.expert_tensor", Number{1});
     if (on("compile.enable_async_tensor_parallel"))
       set("plan.tensor_overlap", std::string("async_tp"));
     if (on("training.enable_cpu_offload")) {

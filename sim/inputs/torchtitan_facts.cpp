@@ -61,6 +61,10 @@ void TorchtitanFacts::add(const Catalogue& catalogue) {
     entry = entry_of(*model, *flavor, entry);
     set("model.name", entry);
     if (!catalogue.has("models", entry)) ffn();
+    if (*model == "qwen3_5") {
+      set("model.tied_embeddings", false);  // its head is its own (models/qwen3_5/__init__.py)
+      note("The encoder of images is not forecast.");
+    }
   }
   if (on("args.moe_enabled"))
     throw InputError(source_, "moe_enabled: a mixture of experts", "no scenario can say that yet");

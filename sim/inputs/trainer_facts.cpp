@@ -133,6 +133,10 @@ class TrainerFacts : public Translator {
     if (dispatcher == "flex") set("plan.dispatcher", std::string("node_aware"));
   }
 
+  /// TRL has configurations of its own: zero1, zero2, zero3, fsdp1, fsdp2, multi_gpu, single_gpu.
+  bool of_trl(const std::string& file) const {
+    return file.find('.') == std::string::npos && find("accelerate_config") != nullptr;
+  }
   /// Of accelerate's configuration, where it is not beside the file: what its name says.
   bool accelerate_is(std::string_view word) const {
     const std::string* file = said("accelerate_file");
@@ -166,7 +170,8 @@ class TrainerFacts : public Translator {
       data = zero();
     } else if (by_fsdp()) {
       data = fsdp();
-    } else if (said("distributed_type") == nullptr && !adapted()) {
+    } else if (said("distributed_type") == nullptr && said("accelerate_file") == nullptr &&
+               !adapted()) {
       note(
           "Nothing says how states are sharded: every GPU holds all of them. --data says another "
           "way, and so does accelerate's or DeepSpeed's file beside this one.");
@@ -202,8 +207,9 @@ class TrainerFacts : public Translator {
     for (const auto& [mark, stage] : {std::pair{"3", "zero3"}, {"2", "zero2"}, {"1", "zero1"}})
       for (const char* word : {"z", "zero", "zero_stage", "stage", "zero-"})
         if (file.find(std::string(word) + mark) != std::string::npos) {
-          note(fmt::format("{} is not beside the file: stage {} is taken from its name.", file,
-                           mark));
+          if (!of_trl(file))
+            note(fmt::format("{} is not beside the file: stage {} is taken from its name.", file,
+                             mark));
           return stage;
         }
     if (file.find("z0") == std::string::npos && file.find("zero0") == std::string::npos)
@@ -213,7 +219,7 @@ class TrainerFacts : public Translator {
   }
 
   std::string fsdp() {
-    if (accelerate_is("fsdp"))
+    if (accelerate_is("fsdp") && !of_trl(*said("accelerate_file")))
       note(*said("accelerate_file") + " is not beside the file: FSDP is taken from its name.");
     const std::string strategy = meaning("reshard") + " " + meaning("fsdp");
     const auto has = [&](std::string_view word) {
@@ -364,9 +370,28 @@ class TrainerFacts : public Translator {
     if (name != nullptr) optimizer_called(*name);
   }
 
+  /// What trains otherwise than on one answer: LLaMA-Factory's stage, a script of TRL or its verb.
+  std::string method() const {
+    constexpr std::string_view others[] = {
+        "dpo",        "kto",  "orpo",    "cpo", "grpo",         "rloo", "gspo", "gkd", "reward",
+        "online_dpo", "gold", "nash_md", "xpo", "distillation", "bco",  "prm",  "tpo", "sdft"};
+    const std::string stage = meaning("stage"), program = word("@program");
+    if (!stage.empty() && stage != "sft" && stage != "pt") return "stage = " + stage;
+    for (const std::string_view one : words_of_text(program)) {
+      const std::string_view file = one.substr(one.rfind('/') + 1);
+      for (const std::string_view other : others)
+        if (file == other || (file.ends_with(".py") && file.starts_with(other) &&
+                              (file[other.size()] == '.' || file[other.size()] == '_')))
+          return std::string(file);
+    }
+    return "";
+  }
+
   void machine() {
     if (const auto data = number("data_ranks")) return ranks(*data * context_);
     const auto each = number("processes_per_node"), all = number("processes");
+    if (!all && !each && said("accelerate_file") && of_trl(*said("accelerate_file")))
+      return ranks(accelerate_is("single_gpu") ? 1 : 8);
     if (all && degree("nodes") > 1 && *all % degree("nodes") == 0)
       facts_.gpus_per_node = *all / degree("nodes");
     if (all) return ranks(*all);
@@ -388,9 +413,8 @@ class TrainerFacts : public Translator {
     else if (kernel.find("flash") != std::string::npos || kernel == "fa2" || kernel == "True" ||
              kernel == "true")
       set("software.attention", std::string("flash2"));
-    if (const std::string stage = meaning("stage");
-        !stage.empty() && stage != "sft" && stage != "pt")
-      note(fmt::format("stage = {}: one answer a sequence and one model are forecast.", stage));
+    if (const std::string stage = method(); !stage.empty())
+      note(fmt::format("{}: pairs of answers, samples and second models are not forecast.", stage));
     if (!on("packed") && !meaning("batching").starts_with("dynamic"))
       note("Without packing sequences differ: every one is taken as long as the longest.");
   }

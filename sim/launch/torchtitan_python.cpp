@@ -27,10 +27,23 @@ constexpr Refusal python_refusals[] = {
      [](const Scenario&) {
        return std::string("torchtitan of 2026 recomputes every layer or operators of each");
      }},
-    {[](const Scenario& s) { return s.model.experts.count > 0 && s.plan.expert_tensor() > 1; },
+    // models/common/moe_sharding.py: experts lie on ranks of their own, or are cut as all else.
+    {[](const Scenario& s) {
+       return s.model.experts.count > 0 && s.plan.expert.degree > 1 && s.plan.expert_tensor() > 1;
+     },
      [](const Scenario&) {
        return std::string(
-           "torchtitan of 2026 cuts no expert between tensor ranks: expert_tensor = 1");
+           "torchtitan of 2026 cuts no expert between tensor ranks beside expert ranks: "
+           "expert_tensor = 1");
+     }},
+    {[](const Scenario& s) {
+       return s.model.experts.count > 0 && s.plan.expert.degree == 1 &&
+              s.plan.expert_tensor() != s.plan.tensor;
+     },
+     [](const Scenario&) {
+       return std::string(
+           "torchtitan of 2026 cuts experts between all tensor ranks where they have none of "
+           "their own: expert_tensor");
      }},
 };
 
@@ -164,6 +177,8 @@ class PythonModule {
 std::vector<std::string> python_notes(const Scenario& s) {
   std::vector<std::string> out;
   if (leaves_layers(s)) out.push_back(left_layers_note(s));
+  if (s.model.tied_embeddings && registered_model(s.model.name)->module == "qwen3_5")
+    out.emplace_back("model.tied_embeddings: torchtitan's qwen3_5 has a head of its own.");
   if (s.precision.fp8_parameters)
     out.emplace_back("precision.fp8_parameters is not said: the converter's own field has it.");
   if (s.precision.gradient_reduce != Dtype::fp32) out.push_back(other_reduction(s, Dtype::fp32));

@@ -22,6 +22,14 @@ constexpr RegisteredModel registry[] = {
     {"deepseek-v2-lite", "deepseek_v3_16b", "deepseek_v3", "16B", 16384, 4096, 1, 8},
     {"deepseek-v2", "deepseek_v3_671b", "deepseek_v3", "236B", 16384, 4096, 1, 2, false, false},
     {"deepseek-v3", "deepseek_v3_671b", "deepseek_v3", "671B", 16384, 4096, 1, 2},
+    {"Qwen3.5-0.8B", "qwen35_0_8b", "qwen3_5", "0.8B", 16384, 4096},
+    {"Qwen3.5-2B", "qwen35_2b", "qwen3_5", "2B", 16384, 4096},
+    {"Qwen3.5-4B", "qwen35_4b", "qwen3_5", "4B", 16384, 4096, 1, 1, true},
+    {"Qwen3.5-9B", "qwen35_9b", "qwen3_5", "9B", 16384, 4096, 2, 1, true},
+    {"Qwen3.5-27B", "qwen35_27b", "qwen3_5", "27B", 16384, 4096, 4, 1, true},
+    {"Qwen3.5-35B-A3B", "qwen35_35b_a3b", "qwen3_5", "35B-A3B", 16384, 4096, 2, 8, true},
+    {"Qwen3.5-122B-A10B", "qwen35_122b_a10b", "qwen3_5", "122B-A10B", 16384, 4096, 4, 8, true},
+    {"Qwen3.5-397B-A17B", "qwen35_397b_a17b", "qwen3_5", "397B-A17B", 16384, 4096, 8, 16, true},
     {"gpt-oss-20b", "gpt_oss_20b", "gpt_oss", "20b", 8192, 8192, 1, 1, true},
     {"gpt-oss-120b", "gpt_oss_120b", "gpt_oss", "120b", 8192, 8192, 1, 1, true},
     {"moonlight-16b-a3b", "moonlight_16b_a3b", "kimi_k2_7", "moonlight-16B-A3B", 16384, 4096, 1, 8,
@@ -37,7 +45,7 @@ constexpr TomlModel in_toml_alone[] = {{"llama4-scout", "llama4", "17bx16e"},
 /// Whether the TOML of 2025 had it too: some models came with the registry of 2026.
 bool has_toml(const RegisteredModel& one) {
   const bool small = one.module == "llama3" && (one.flavor == "1B" || one.flavor == "3B");
-  return one.module != "kimi_k2_7" && !small;
+  return one.module != "kimi_k2_7" && one.module != "qwen3_5" && !small;
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ constexpr LaunchWord trainer_rows[] = {
     {"model_id", read, "model"},
     {"max_seq_length", count, "model.sequence"},
     {"max_seq_len", count, "model.sequence"},
-    {"model_max_length", count, "model.sequence"},  // of FastChat and other scripts
+    {"model_max_length", count, "model.sequence"},       // of FastChat and other scripts
+    {"max_completion_length", count, "model.sequence"},  // of what is sampled and trained on
     {"max_length", count, "model.sequence", "1024"},
     {"per_device_train_batch_size", read, "micro", "8"},
     {"gradient_accumulation_steps", read, "accumulation", "1"},
@@ -69,6 +70,12 @@ constexpr LaunchWord trainer_rows[] = {
     {"print_loss", ignored},
     {"neftune*", ignored},
     {"num_generations", unsaid, "sampling beside the update is not forecast"},
+    {"use_vllm", unsaid, "sampling beside the update is not forecast"},
+    {"vllm_*", ignored},
+    {"max_prompt_length", unsaid, "the answer alone is counted: --sequence says both together"},
+    {"teacher_model_name_or_path", unsaid, "a teacher beside the model"},
+    {"reward_model_*", unsaid, "a reward model beside the model"},
+    {"missing_eos_penalty", ignored},
     {"learning_rate", ignored},
     {"lr_*", ignored},
     {"warmup*", ignored},
@@ -149,6 +156,7 @@ constexpr LaunchWord accelerate_rows[] = {
     {"commands", ignored},
     {"command_file", ignored},
     {"config_file", read, "accelerate_file"},
+    {"accelerate_config", read, "accelerate_file"},  // TRL's own by name, or a file
     {"node_rank", ignored},
     {"master*", ignored},
     {"rdzv_backend", ignored},

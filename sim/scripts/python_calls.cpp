@@ -120,10 +120,21 @@ class Function {
     const std::size_t dot = left.find('.');
     const Value right = value(stripped(text.substr(equals + 1)), 0);
     Value& variable = variables_[std::string(left.substr(0, dot))];
-    if (dot == std::string_view::npos)
+    if (dot == std::string_view::npos) {
       variable = right;
-    else
-      put(variable, std::string(left.substr(dot + 1)), right);
+    } else {
+      const std::string path(left.substr(dot + 1));
+      leave_out(variable, path + ".");  // another takes its place
+      put(variable, path, right);
+    }
+  }
+
+  static void leave_out(Value& from, const std::string& beginning) {
+    std::vector<std::string> gone;
+    for (auto at = from.all().lower_bound(beginning);
+         at != from.all().end() && at->first.starts_with(beginning); ++at)
+      gone.push_back(at->first);
+    for (const std::string& name : gone) from.erase(name);
   }
 
   void put(Value& into, const std::string& path, const Value& from) {
@@ -232,13 +243,15 @@ void add_constant(std::string_view line, std::map<std::string, Settings>& out) {
 
 std::map<std::string, Settings> read_python_calls(std::string_view text, const std::string& name) {
   std::map<std::string, Settings> out, constants;
+  struct Body {
+    std::string function, where, text;
+  };
+  std::vector<Body> bodies;
   std::string function, body;
   int line_number = 0, begun = 0;
   const auto finish = [&] {
-    if (function.empty()) return;
-    Settings found =
-        Function(out, constants, name + ":" + std::to_string(begun)).read(without_comments(body));
-    if (!found.empty()) out[function] = std::move(found);
+    if (!function.empty())
+      bodies.push_back({function, name + ":" + std::to_string(begun), without_comments(body)});
     function.clear();
     body.clear();
   };
@@ -259,6 +272,11 @@ std::map<std::string, Settings> read_python_calls(std::string_view text, const s
     }
   }
   finish();
+  for (int pass = 0; pass < 2; ++pass)  // one may call another that stands below it
+    for (const Body& one : bodies) {
+      Settings found = Function(out, constants, one.where).read(one.text);
+      if (!found.empty()) out[one.function] = std::move(found);
+    }
   return out;
 }
 
