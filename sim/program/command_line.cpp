@@ -122,9 +122,23 @@ po::parsed_options parsed(const Verb& verb, const std::vector<std::string>& word
   }
 }
 
+constexpr std::size_t columns = 100;
+
+/// "--to a|b|c" that is longer than a line, broken behind a bar.
+std::string broken_choices(std::string line) {
+  constexpr std::size_t set_in = 6;
+  std::string out;
+  while (line.size() > columns) {
+    const std::size_t bar = line.rfind('|', columns - 1);
+    if (bar == std::string::npos || bar <= set_in) break;
+    out += line.substr(0, bar + 1) + "\n";
+    line = std::string(set_in, ' ') + line.substr(bar + 1);
+  }
+  return out + line;
+}
+
 /// `text` behind `line`, broken at 100 columns, what follows set in by `width`.
 std::string broken(std::string line, std::size_t width, const std::string& text) {
-  constexpr std::size_t columns = 100;
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
@@ -253,7 +267,7 @@ Arguments parse_arguments(const Verb& verb, const std::vector<std::string>& word
 
 std::string list_item(const std::string& name, std::size_t width, const std::string& text) {
   std::string line = "  " + name, above;
-  if (line.size() >= width) above = std::exchange(line, "") + "\n";
+  if (line.size() >= width) above = broken_choices(std::exchange(line, "")) + "\n";
   line.resize(width, ' ');
   return above + broken(std::move(line), width, text);
 }

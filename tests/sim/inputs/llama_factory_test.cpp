@@ -103,7 +103,8 @@ TEST_CASE("kinds of training that no key has are named, oft stands for adapters 
   CHECK_FALSE(says(oft.facts.notes, "stage = "));
   std::string pairs = first + "finetuning_type: lora\n";
   pairs.replace(pairs.find("sft"), 3, "dpo");
-  CHECK(says(input_of(pairs).facts.notes, "stage = dpo: pairs of answers, samples and second models"));
+  CHECK(says(input_of(pairs).facts.notes,
+             "stage = dpo: pairs of answers, samples and second models"));
 }
 
 TEST_CASE("frozen weights of few bits are those that are said, or that the model's name says") {
