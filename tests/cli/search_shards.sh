@@ -196,7 +196,8 @@ same whole.json again.json
 # A disk that is full: the answer is printed, and what is kept is gone on with.
 if command -v prlimit >/dev/null 2>&1; then
   { prlimit --fsize=20000 "$stepcast" search $search --out disk --json 2>disk.txt; echo $? >code; } |
-    head -c "$(wc -c <whole.json)" >again.json  # what follows is the mistake, as an object
+    cat >all.json  # to its end: who writes into a closed pipe has another code
+  head -c "$(wc -c <whole.json)" all.json >again.json  # what follows is the mistake, as an object
   [ "$(cat code)" -eq 7 ] || fail "a full disk: $(cat disk.txt)"
   same whole.json again.json
   grep -q "results.jsonl: cannot be written" disk.txt || fail "$(cat disk.txt)"
