@@ -35,8 +35,12 @@ std::vector<Adapter> adapters_beside(const std::vector<Adapter>&, const std::str
 /// Gate, up or down are among their targets.
 bool adapted_mlp(const TransformerShape&);
 
-/// Of the whole model, those beside experts as one rank has them; 0 without adapters.
+/// Of the whole model; those beside experts count once, though every expert rank has its own. 0
+/// without adapters.
 std::int64_t adapter_parameters(const TransformerShape&);
+/// Multiply-adds of a token in adapters, forward: those beside experts once for each expert that
+/// the token goes to.
+std::int64_t adapter_products(const TransformerShape&);
 /// Parameters that a step updates: the adapters', or all.
 std::int64_t trained_parameters(const TransformerShape&);
 
@@ -45,8 +49,6 @@ void freeze(ParameterTensors&, const TransformerShape&);
 /// And adds the adapters of a layer.
 void add_adapters(ParameterTensors&, const TransformerShape&, std::int64_t tensor,
                   const LayerForm&);
-/// What a token's products read and write of them, forward, as multiply-adds.
-std::int64_t adapter_products(const TransformerShape&);
 
 /// Of a frozen weight, with its scales, where 16-bit ones take `element` bytes each.
 std::int64_t frozen_bytes(LoraBase, std::int64_t elements, std::int64_t element);

@@ -215,6 +215,12 @@ TEST_CASE("adapters of gate, up and down lie beside shared experts") {
   s.lora = {.rank = 8, .targets = {gate, up, down}};
   CHECK(refusal(s).empty());
   CHECK(adapter_parameters(s) == 4 * 3 * 8 * (1024 + 768));
+  for (const bool packed : {false, true})
+    for (const std::int64_t tensor : {1, 2, 4}) {
+      const StageParameters rank =
+          stage_parameters(s, plan_of(DataParallel::ddp, 1, tensor), {}, packed, 0);
+      CHECK(tensor * trained_of(rank).elements() == adapter_parameters(s));
+    }
   const StepProgram step = step_of(s, plan_of(DataParallel::ddp, 1));
   CHECK(kernels_named(step, "layer.shared.down.lora_b.forward") == 4);
   CHECK(kernels_named(step, "layer.experts.down.lora") == 0);
