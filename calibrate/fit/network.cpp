@@ -75,7 +75,7 @@ class Samples {
 
  private:
   void add(sim::CollectiveRow row) {
-    if (row.source.confidence == "low") return;
+    if (row.source->confidence == "low") return;
     try {
       if (row.bytes <= Bytes(0) && row.busbw.value > 0 && row.ranks > 1)
         row = with_size(row, kind_of(row));
@@ -324,7 +324,7 @@ std::vector<LeftOut> cross_validate(const NetworkEvidence& shown, const sim::Cat
                                     const NetworkConstants& start, const FitOptions& options) {
   const std::vector<sim::CollectiveRow>& rows = shown.rows;
   std::map<std::string, std::vector<sim::CollectiveRow>> sources;
-  for (const sim::CollectiveRow& row : rows) sources[source_key(row.source)].push_back(row);
+  for (const sim::CollectiveRow& row : rows) sources[source_key(*row.source)].push_back(row);
   const NetworkConstants seen = fit_network(shown, catalogue, start, options).constants;
   std::vector<LeftOut> out;
   for (const auto& [key, own] : sources) {

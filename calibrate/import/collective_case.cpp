@@ -30,7 +30,7 @@ const std::map<std::string, Network> networks = {{"infiniband", Network::infinib
 /// What the columns cannot say and the source's own words do.
 std::optional<std::string> not_nccl(const CollectiveRow& row) {
   const auto says = [&](const char* words) {
-    return row.source.source.find(words) != std::string::npos;
+    return row.source->source.find(words) != std::string::npos;
   };
   if (says("osu_bw") || says("osu_latency") || says("MPI/UCX")) return "times MPI, not NCCL";
   if (says("P2P dis")) return "NVLink was switched off";

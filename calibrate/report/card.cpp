@@ -329,7 +329,7 @@ Card card_of(const CalibrationTable& measured, const Par& par, sim::Session& ses
   for (const Family& family : sim::families())
     for (std::size_t row = 0; row < family.size(measured); ++row) {
       gpus.insert(std::string(std::get<std::string_view>(family.columns[0].get(measured, row))));
-      const sim::MeasuredOn& on = family.source(measured, row).on;
+      const sim::MeasuredOn& on = family.source(measured, row)->on;
       if (!on.device.empty())
         machines.insert(joined({on.device, "on", on.date, "driver", on.driver, on.clocks}));
     }

@@ -50,8 +50,8 @@ struct Spread {
 
 std::string machine(const CalibrationTable& table) {
   std::set<sim::MeasuredOn> machines;
-  for (const auto& row : table.gemm) machines.insert(row.source.on);
-  for (const auto& row : table.elementwise) machines.insert(row.source.on);
+  for (const auto& row : table.gemm) machines.insert(row.source->on);
+  for (const auto& row : table.elementwise) machines.insert(row.source->on);
   std::string text;
   for (const auto& on : machines)
     text += fmt::format("{}: driver {}, {}, {}{}{}, {}; {}\n  {}\n", on.device, on.driver,

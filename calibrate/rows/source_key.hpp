@@ -17,7 +17,7 @@ template <class Row>
 std::vector<Row> without_source(const std::vector<Row>& rows, const std::string& key) {
   std::vector<Row> out;
   for (const Row& row : rows)
-    if (source_key(row.source) != key) out.push_back(row);
+    if (source_key(*row.source) != key) out.push_back(row);
   return out;
 }
 

@@ -26,7 +26,7 @@ struct RowFrame {
   std::string fabric;               // between nodes; "" on one
   BytesPerSecond node_bandwidth{};  // of all NICs of a node
   std::string collective_timing = "event";
-  sim::RowSource source;
+  sim::SharedSource source;
 };
 
 /// The table's name of the device: words joined by '-', or as published rows spell it.

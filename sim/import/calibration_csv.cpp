@@ -39,7 +39,7 @@ Cells cells_of(const Family& family, const CalibrationTable& table, std::size_t 
   Cells cells{{"family", family.name}};
   for (const Column& column : family.columns)
     cells[heading_of(column)] = exact_text(column.get(table, row));
-  RowSource source = family.source(table, row);
+  RowSource source = *family.source(table, row);
   for (const SourceColumn& column : source_columns) cells[column.name] = column.in(source);
   return cells;
 }

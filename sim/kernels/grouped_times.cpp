@@ -88,7 +88,7 @@ void GroupedTimes::add(const std::vector<GemmRow>& rows, const GemmTimes& gemms,
   std::set<Key> known;
   for (const auto& [key, points] : points_) known.insert(key);
   for (const GemmRow& row : rows) {
-    if (row.groups == 0 || row.source.confidence == "low") continue;
+    if (row.groups == 0 || row.source->confidence == "low") continue;
     const Kinship kin = kinship(row.gpu, gpu_);
     if (siblings ? kin != Kinship::sibling : kin > Kinship::same_chip) continue;
     const auto type = operand_type(row.dtype);

@@ -66,10 +66,10 @@ std::optional<Duration> device_time(const CollectiveRow& row,
 
 BytesPerSecond reading_error(const CollectiveRow& row) {
   constexpr std::string_view mark = "digitised +-";
-  const std::size_t at = row.source.source.find(mark);
+  const std::size_t at = row.source->source.find(mark);
   double gigabytes = 0.0;
   if (at == std::string::npos ||
-      std::sscanf(row.source.source.c_str() + at + mark.size(), "%lf GB/s", &gigabytes) != 1)
+      std::sscanf(row.source->source.c_str() + at + mark.size(), "%lf GB/s", &gigabytes) != 1)
     return {};
   return BytesPerSecond(gigabytes * 1e9);
 }

@@ -146,11 +146,11 @@ Family Of<rows>::family(const char* name, std::vector<Column> columns) {
             std::size_t row = 0;
             std::erase_if(table.*rows, [&](const Row&) { return gone[row++]; });
           },
-      .source = [](const Table& table, std::size_t row) -> const RowSource& {
+      .source = [](const Table& table, std::size_t row) -> const SharedSource& {
         return (table.*rows)[row].source;
       },
       .set_source = [](Table& table, std::size_t row,
-                       const RowSource& source) { (table.*rows)[row].source = source; },
+                       const SharedSource& source) { (table.*rows)[row].source = source; },
       .quality = [](const Table& table, std::size_t row) -> Quality {
         if constexpr (timed)
           return (table.*rows)[row].quality;

@@ -43,8 +43,8 @@ struct Family {
   void (*resize)(CalibrationTable&, std::size_t rows);
   void (*append)(CalibrationTable& to, const CalibrationTable& from);
   void (*erase)(CalibrationTable&, const std::vector<bool>& rows);
-  const RowSource& (*source)(const CalibrationTable&, std::size_t row);
-  void (*set_source)(CalibrationTable&, std::size_t row, const RowSource&);
+  const SharedSource& (*source)(const CalibrationTable&, std::size_t row);
+  void (*set_source)(CalibrationTable&, std::size_t row, const SharedSource&);
   Quality (*quality)(const CalibrationTable&, std::size_t row);  // nothing where it has none
   std::int64_t since = 1;  // files of an older version may lack it
   bool few = false;        // rows that a reader sees one by one

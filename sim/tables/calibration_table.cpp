@@ -1,6 +1,8 @@
 #include "sim/tables/calibration_table.hpp"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "engine/check.hpp"
@@ -59,7 +61,7 @@ void write_family(ColumnWriter& file, const Family& family, const CalibrationTab
   }
   std::vector<std::int64_t> places(family.size(table));
   for (std::size_t row = 0; row < places.size(); ++row)
-    places[row] = sources.index_of(family.source(table, row));
+    places[row] = sources.index_of(*family.source(table, row));
   file.column(path_of(family, "source"), places, "1");
 }
 
@@ -79,9 +81,6 @@ class GroupReader {
     if (!file_.has(group_)) throw InputError(file_.path(), "lacks the group " + group_, hint);
   }
 
-  std::vector<std::string> texts(const char* name) {
-    return whole(name, file_.texts(checked(name, "text")));
-  }
   std::vector<TextRun> text_runs(const char* name) {
     std::vector<TextRun> runs = file_.text_runs(checked(name, "text"));
     check(name, runs.empty() ? 0 : runs.back().end);
@@ -123,17 +122,33 @@ class GroupReader {
   bool first_ = true;
 };
 
-/// Sources by the texts of their columns; files of version 1 have the first three alone.
-std::vector<RowSource> read_sources(GroupReader& group, std::size_t num_columns) {
-  std::vector<RowSource> sources;
-  for (std::size_t i = 0; i < num_columns; ++i) {
-    std::vector<std::string> texts = group.texts(source_columns[i].name);
-    sources.resize(texts.size());
-    for (std::size_t row = 0; row < texts.size(); ++row)
-      source_columns[i].in(sources[row]) = std::move(texts[row]);
+/// Sources by the texts of their columns, each made when a row first asks for it: most rows of a
+/// file are of other GPUs. Files of version 1 have the first three columns alone.
+class Sources {
+ public:
+  Sources() = default;
+  Sources(GroupReader& group, std::size_t num_columns) {
+    for (std::size_t i = 0; i < num_columns; ++i)
+      columns_.push_back(group.text_runs(source_columns[i].name));
+    if (!columns_.empty() && !columns_.front().empty()) made_.resize(columns_.front().back().end);
   }
-  return sources;
-}
+
+  std::size_t size() const { return made_.size(); }
+  const SharedSource& at(std::size_t place) {
+    if (!made_[place]) {
+      RowSource source;
+      for (std::size_t i = 0; i < columns_.size(); ++i)
+        source_columns[i].in(source) =
+            std::ranges::upper_bound(columns_[i], place, {}, &TextRun::end)->text;
+      made_[place] = SharedSource(std::move(source));
+    }
+    return *made_[place];
+  }
+
+ private:
+  std::vector<std::vector<TextRun>> columns_;
+  std::vector<std::optional<SharedSource>> made_;
+};
 
 class TableReader {
  public:
@@ -163,7 +178,7 @@ class TableReader {
   WantedGpu wanted_;
   std::vector<std::size_t> chosen_;  // of the file's rows of this family
   std::int64_t version_;
-  std::vector<RowSource> sources_;
+  Sources sources_;
   CalibrationTable table_;
 };
 
@@ -185,7 +200,7 @@ CalibrationTable TableReader::read() {
   table_.created = file_.text_attribute("/", "created");
   if (version_ > 1) {
     GroupReader group(file_, "/sources");
-    sources_ = read_sources(group, source_columns.size());
+    sources_ = Sources(group, source_columns.size());
   }
   for (const Family& family : families())
     if (version_ >= family.since || file_.has(std::string("/") + family.name)) read_family(family);
@@ -199,9 +214,9 @@ void TableReader::read_family(const Family& family) {
   for (const Column& column : family.columns)
     if (version_ >= column.since) read_column(group, column);
   if (version_ == 1) {  // each row with its own words
-    sources_ = read_sources(group, 3);
+    sources_ = Sources(group, 3);
     for (std::size_t row = 0; row < chosen_.size(); ++row)
-      family.set_source(table_, row, sources_[chosen_[row]]);
+      family.set_source(table_, row, sources_.at(chosen_[row]));
     return;
   }
   const std::vector<std::int64_t> places = group.integers("source");
@@ -212,7 +227,7 @@ void TableReader::read_family(const Family& family) {
                        std::string("/") + family.name + " names source " + std::to_string(place) +
                            " of " + std::to_string(sources_.size()),
                        hint);
-    family.set_source(table_, row, sources_[static_cast<std::size_t>(place)]);
+    family.set_source(table_, row, sources_.at(static_cast<std::size_t>(place)));
   }
 }
 
@@ -238,6 +253,23 @@ void TableReader::read_column(GroupReader& group, const Column& column) {
 }
 
 }  // namespace
+
+SharedSource::SharedSource(RowSource source)
+    : source_(std::make_shared<const RowSource>(std::move(source))) {}
+
+SharedSource::SharedSource(std::string source, std::string reference, std::string confidence)
+    : SharedSource(RowSource{std::move(source), std::move(reference), std::move(confidence), {}}) {}
+
+const RowSource& SharedSource::operator*() const {
+  static const RowSource none;
+  return source_ ? *source_ : none;
+}
+
+SharedSource SharedSource::with_confidence(std::string confidence) const {
+  RowSource other = **this;
+  other.confidence = std::move(confidence);
+  return other;
+}
 
 CalibrationTable::CalibrationTable() = default;
 CalibrationTable::CalibrationTable(const CalibrationTable&) = default;

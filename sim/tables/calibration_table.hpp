@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,28 @@ struct RowSource {
   friend auto operator<=>(const RowSource&, const RowSource&) = default;
 };
 
+/// The source of a row, held once for all rows that share it: a copy is a pointer's. Rows that say
+/// the same are equal, whoever made them.
+class SharedSource {
+ public:
+  SharedSource() = default;
+  SharedSource(RowSource source);  // NOLINT(google-explicit-constructor): a row is given a source
+  SharedSource(std::string source, std::string reference, std::string confidence);
+
+  const RowSource& operator*() const;
+  const RowSource* operator->() const { return &**this; }
+
+  /// The same with another confidence.
+  SharedSource with_confidence(std::string confidence) const;
+
+  friend bool operator==(const SharedSource& a, const SharedSource& b) {
+    return a.source_ == b.source_ || *a == *b;
+  }
+
+ private:
+  std::shared_ptr<const RowSource> source_;  // null: nothing is said
+};
+
 /// How well a row's median is known; samples = 0 where the source does not say.
 struct Quality {
   double spread = 0.0;         // (third - first quartile) / median of the samples
@@ -53,7 +76,7 @@ struct GemmRow {
   std::string layout;  // opA and opB as BLAS names them: "NN", "TN", "NT", "" not stated
   std::string data;  // what was multiplied: random, small (weights near zero), zeros, "" not stated
   FlopsPerSecond rate{};
-  RowSource source;
+  SharedSource source;
   bool accumulate = false;  // C += in fp32
   std::string choice{};  // the library's first: heuristic; best_of_8, best_of_shapes; "" not stated
   std::string cache{};   // operands: cold, hot, "" not stated
@@ -76,7 +99,7 @@ struct AttentionRow {
   std::int64_t batch = 0, heads = 0, kv_heads = 0, sequence = 0, head_dim = 0;
   std::string mask;       // causal, full, not_stated
   FlopsPerSecond rate{};  // FLOPs counted as the source does: causal halves them
-  RowSource source;
+  SharedSource source;
   std::string cache{};
   Quality quality{};
   std::int64_t value_dim = 0;  // of a head's v and o; 0: head_dim
@@ -93,7 +116,7 @@ struct ElementwiseRow {
   std::string shape;  // the rest of the shape: "model=Llama-2-7b;tp=1", "op=columnwise"
   Bytes bytes{};      // least HBM traffic
   Duration duration{};
-  RowSource source;
+  SharedSource source;
   std::int64_t width = 0;  // columns: tokens x width elements; 0: see shape
   std::string pass{};      // forward, backward, "" not stated
   std::string cache{};
@@ -112,7 +135,7 @@ struct CollectiveRow {
   std::string fabric, nccl, timing, processes;
   BytesPerSecond node_bandwidth{};  // of all NICs of a node, one direction; 0: not stated
   BytesPerSecond busbw{};           // nccl-tests' bus bandwidth; 0 where it cannot be computed
-  RowSource source;
+  SharedSource source;
   std::string algorithm{}, protocol{};  // forced: ring, simple, ...; "" the library's choice
   Quality quality{};
 
@@ -124,7 +147,7 @@ struct CopyRow {
   std::string what;       // the source's own words: "hbm d2d BabelStream Copy (read+write)"
   std::int64_t gpus = 1;
   BytesPerSecond rate{};
-  RowSource source;
+  SharedSource source;
   Bytes bytes{};  // that one copy moves; 0: not stated
   std::string cache{};
   Quality quality{};
@@ -137,7 +160,7 @@ struct LaunchRow {
   std::string gpu;
   std::string what;  // kernel
   Duration duration{};
-  RowSource source;
+  SharedSource source;
   Quality quality{};
 
   friend bool operator==(const LaunchRow&, const LaunchRow&) = default;
@@ -152,7 +175,7 @@ struct OverlapRow {
   Bytes bytes{};  // of the collective
   Duration kernel_alone{}, kernel_beside{};
   Duration collective_alone{}, collective_beside{};
-  RowSource source;
+  SharedSource source;
   Quality quality{};  // of kernel_beside
 
   friend bool operator==(const OverlapRow&, const OverlapRow&) = default;
@@ -163,7 +186,7 @@ struct PowerRow {
   std::string gpu;
   std::string load;  // "idle", or the kernel: "gemm bf16 8192x8192x8192 NT"
   Watts power{};
-  RowSource source;
+  SharedSource source;
 
   friend bool operator==(const PowerRow&, const PowerRow&) = default;
 };
@@ -177,7 +200,7 @@ struct NcclTuningRow {
   std::int64_t ranks = 0, nodes = 0;
   Duration latency{};
   BytesPerSecond bandwidth{};  // algorithm bandwidth
-  RowSource source;
+  SharedSource source;
 
   friend bool operator==(const NcclTuningRow&, const NcclTuningRow&) = default;
 };
@@ -191,7 +214,7 @@ struct NcclChoiceRow {
   std::string algorithm, protocol;
   std::int64_t channels = 0;  // 0: not said
   Duration estimate{};        // NCCL's own; 0: not said
-  RowSource source;
+  SharedSource source;
 
   friend bool operator==(const NcclChoiceRow&, const NcclChoiceRow&) = default;
 };

@@ -59,7 +59,7 @@ std::string sources_text(const CalibrationTable& table) {
   };
   std::map<std::string, Source> by_name;
   each_row(table, [&](const Family& family, std::size_t row) {
-    const RowSource& from = family.source(table, row);
+    const RowSource& from = *family.source(table, row);
     const bool measured = !from.on.device.empty();
     const std::string name =
         measured ? "measured on " + from.on.device + ", " + from.on.date : from.reference;
@@ -94,7 +94,7 @@ struct Group {
 void add_groups(TextTable& out, const Family& family, const CalibrationTable& table) {
   std::map<std::string, Group> groups;
   for (std::size_t row = 0; row < family.size(table); ++row) {
-    const RowSource& from = family.source(table, row);
+    const RowSource& from = *family.source(table, row);
     const Quality quality = family.quality(table, row);
     Group& group = groups[from.on.device.empty() ? "published" : from.source];
     ++group.rows;
@@ -137,7 +137,7 @@ std::string quality_text(const CalibrationTable& table) {
 std::string machines_text(const CalibrationTable& table) {
   std::set<MeasuredOn> machines;
   each_row(table, [&](const Family& family, std::size_t row) {
-    const MeasuredOn& on = family.source(table, row).on;
+    const MeasuredOn& on = family.source(table, row)->on;
     if (!on.device.empty()) machines.insert(on);
   });
   std::string text;

@@ -57,13 +57,13 @@ class Predictor {
     ComparedRow out;
     out.gpu = row.gpu;
     out.kind = row.collective;
-    out.source = calibrate::source_key(row.source);
+    out.source = calibrate::source_key(*row.source);
     out.bytes = row.bytes;
     out.measured = row.duration;
     out.what = fmt::format("{} on {} GPUs, {} nodes", size_text(row.bytes), row.ranks, row.nodes);
     try {
       predict(row, out);
-      if (row.source.confidence == "low") out.not_scored = "low confidence";
+      if (row.source->confidence == "low") out.not_scored = "low confidence";
     } catch (const Unpredictable& why) {
       out.not_scored = why.reason;
     }
@@ -92,7 +92,7 @@ class Predictor {
   const sim::CollectiveTimes& times_of(const CollectiveRow& row, const topology::NodeSpec& node) {
     const std::string version = row.nccl.empty() ? options_.nccl : row.nccl;
     const std::string left_out =
-        options_.curves == Curves::all ? "" : calibrate::source_key(row.source);
+        options_.curves == Curves::all ? "" : calibrate::source_key(*row.source);
     const Key key{left_out,  version,        node.name,
                   node.nics, node.nic.value, node.low_latency_protocols};
     const auto known = times_.find(key);

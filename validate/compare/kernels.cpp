@@ -91,9 +91,9 @@ Visible<Row> visible_to(const Row& row, const std::vector<Row>& pool, const std:
     return out;
   }
   if (leave_out == LeaveOut::source) {
-    Visible<Row> out{calibrate::without_source(pool, calibrate::source_key(row.source)), "source"};
+    Visible<Row> out{calibrate::without_source(pool, calibrate::source_key(*row.source)), "source"};
     const auto serves = [&](const Row& other) {
-      return other.source.confidence != "low" && of_this_chip(other);
+      return other.source->confidence != "low" && of_this_chip(other);
     };
     if (std::any_of(out.rows.begin(), out.rows.end(), serves)) return out;
   }
@@ -118,7 +118,7 @@ class KernelPredictor {
     out.kind = kind;
     try {
       predict(row, out);
-      if (row.source.confidence == "low") out.not_scored = "low confidence";
+      if (row.source->confidence == "low") out.not_scored = "low confidence";
     } catch (const Unpredictable& why) {
       out.not_scored = why.reason;
     }
@@ -144,7 +144,7 @@ class KernelPredictor {
     if (row.groups > 0) return predict_grouped(row, gpu, dtype, out);
     // As the model reads the row: times on small data are corrected to random data.
     GemmRow trusted = row;
-    trusted.source.confidence = "high";
+    trusted.source = row.source.with_confidence("high");
     const auto truth = GemmTimes({trusted}, gpu).time_of(shape, dtype);
     const auto visible = visible_to(row, pool_.gemm, gpu.name, leave_out_);
     const auto time = GemmTimes(visible.rows, gpu).time_of(shape, dtype);

@@ -10,8 +10,8 @@ namespace stepcast::validate {
 OwnKernels::OwnKernels(const sim::CalibrationTable& table) {
   const auto add = [&](const auto& rows) {
     for (const auto& row : rows)
-      if (row.source.confidence != "low")  // no forecast rests on these
-        gpus_[calibrate::source_key(row.source)].insert(row.gpu);
+      if (row.source->confidence != "low")  // no forecast rests on these
+        gpus_[calibrate::source_key(*row.source)].insert(row.gpu);
   };
   add(table.gemm);
   add(table.attention);

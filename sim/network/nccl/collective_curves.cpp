@@ -60,7 +60,7 @@ double off_by(const CollectiveRow& row, const topology::NodeSpec& node) {
 bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   if (row.bytes <= Bytes(0) || row.duration <= Duration(0) || row.ranks < 2 || row.nodes < 1)
     return false;
-  if (row.source.confidence != "high" && row.source.confidence != "medium") return false;
+  if (row.source->confidence != "high" && row.source->confidence != "medium") return false;
   const Kinship kin = kinship(row.gpu, node.gpu);
   if (kin != Kinship::same && kin != Kinship::same_chip) return false;
   if (old_nccl(row.nccl)) return false;
@@ -91,8 +91,8 @@ using RunKey = std::tuple<CollectiveKind, bool, std::int64_t, std::int64_t, std:
                           std::string, std::string, std::string>;
 
 RunKey key_of(const CollectiveRow& row, CollectiveKind kind) {
-  return {kind,     sums_fp8(row, kind), row.ranks,           row.nodes, row.gpu,
-          row.nccl, row.timing,          row.source.reference};
+  return {kind,       sums_fp8(row, kind),  row.ranks, row.nodes, row.gpu, row.nccl,
+          row.timing, row.source->reference};
 }
 
 void make_curve(CollectiveCurve& curve) {
@@ -165,7 +165,7 @@ CollectiveCurves::CollectiveCurves(const std::vector<CollectiveRow>& rows,
     curve.kind = *kind;
     curve.ranks = row.ranks;
     curve.nodes = row.nodes;
-    if (curve.source.empty()) curve.source = row.source.source;
+    if (curve.source.empty()) curve.source = row.source->source;
     curve.points.push_back({row.bytes, *duration});
     curve.fp8_sums = sums_fp8(row, *kind);
     curve.here = curve.here && measured_here(row, node);

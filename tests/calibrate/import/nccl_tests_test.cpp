@@ -61,9 +61,9 @@ TEST_CASE("a log of two nodes says ranks, nodes, GPU, version and both columns")
   CHECK(row.busbw.value == Approx(30.10e9).epsilon(1e-3));
   CHECK((row.fabric == "infiniband" && row.node_bandwidth == 3200_Gbps));
   CHECK((row.timing == "wall" && row.processes == "8 per node"));
-  CHECK(row.source.source == "all_gather_h100_2x8.log (nccl-tests, out-of-place)");
-  CHECK(row.source.reference == "all_gather_h100_2x8.log");
-  CHECK(rows[3].source.source == "all_gather_h100_2x8.log (nccl-tests, in-place)");
+  CHECK(row.source->source == "all_gather_h100_2x8.log (nccl-tests, out-of-place)");
+  CHECK(row.source->reference == "all_gather_h100_2x8.log");
+  CHECK(rows[3].source->source == "all_gather_h100_2x8.log (nccl-tests, in-place)");
 }
 
 TEST_CASE("one process on one node needs no options, and rows of no bytes are named") {
@@ -215,7 +215,7 @@ TEST_CASE("an imported log is the measured curve of its shape, also against publ
   for (auto& row : rival) {
     row.duration = row.duration * 2;
     row.nccl = "2.21.5";
-    row.source.reference = "elsewhere";
+    row.source = {"", "elsewhere", "high"};
     published.collectives.push_back(row);
     row.bytes = row.bytes * 2;
     published.collectives.push_back(row);

@@ -71,7 +71,7 @@ Errors held_out(const topology::GpuSpec& gpu) {
   std::vector<sim::GemmRow> rows;
   for (const auto& row : published().gemm)
     if (sim::kinship(row.gpu, gpu.name) <= sim::Kinship::same_chip && row.data != "zeros" &&
-        row.source.confidence != "low" && !row.dtype.starts_with("fp8"))
+        row.source->confidence != "low" && !row.dtype.starts_with("fp8"))
       rows.push_back(row);
   const GemmTimes all(rows, gpu);  // the truth, corrected as rows are
   std::vector<double> errors;

@@ -27,9 +27,9 @@ TEST_CASE("pages and documents are sources of their own") {
 
 TEST_CASE("all rows of a source go, and no other") {
   std::vector<sim::CollectiveRow> rows(3);
-  rows[0].source.reference = "github:a/b one.csv";
-  rows[1].source.reference = "github:a/c one.csv";
-  rows[2].source.reference = "github:a/b two.csv";
+  rows[0].source = {"", "github:a/b one.csv", "high"};
+  rows[1].source = {"", "github:a/c one.csv", "high"};
+  rows[2].source = {"", "github:a/b two.csv", "high"};
   const auto left = calibrate::without_source(rows, "github:a/b");
   REQUIRE(left.size() == 1);
   CHECK(left[0] == rows[1]);

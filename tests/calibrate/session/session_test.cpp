@@ -85,9 +85,9 @@ TEST_CASE("every task becomes a row with its time, quality and machine") {
   CHECK(row.rate.value == Approx(flops / (1e-6 + flops / 1e12)).epsilon(1e-3));
   CHECK(row.quality.samples >= 10);
   CHECK(row.quality.error == Approx(1e-3));
-  CHECK(row.source.confidence == "high");
-  CHECK(row.source.on.driver == "580.1");
-  CHECK(row.source.on.command == "stepcast-calibrate run");
+  CHECK(row.source->confidence == "high");
+  CHECK(row.source->on.driver == "580.1");
+  CHECK(row.source->on.command == "stepcast-calibrate run");
   CHECK(table.gemm[1].cache == "hot");
   CHECK(table.gemm[1].rate.value == Approx(2 * row.rate.value).epsilon(1e-3));
   REQUIRE(table.launches.size() == 1);
@@ -201,7 +201,7 @@ TEST_CASE("without resume a second run measures anew and its rows win") {
   const auto table = bed.table();
   CHECK(table.gemm.size() == 3);
   CHECK(std::count_if(table.gemm.begin(), table.gemm.end(), [](const sim::GemmRow& row) {
-          return row.source.on.date == "2026-11-22";
+          return row.source->on.date == "2026-11-22";
         }) == 1);
 }
 

@@ -35,7 +35,7 @@ TEST_CASE("a product comes with its layout, data and rate") {
   CHECK(row.layout == "NT");
   CHECK(row.data == "random");
   CHECK(row.rate.value == 1.5e12);
-  CHECK(row.source.reference == "url");
+  CHECK(row.source->reference == "url");
 }
 
 TEST_CASE("attention takes heads, grouped heads and masks") {
@@ -120,7 +120,7 @@ TEST_CASE("what was measured beside kernels comes in the columns of its kind") {
   CHECK(table.overlaps.at(0).kernel_beside == 260_us);
   CHECK(table.overlaps.at(0).collective_alone == 400_us);
   CHECK(table.powers.at(0).power == Watts(70));
-  CHECK(table.powers.at(0).source.on.device == "X");
+  CHECK(table.powers.at(0).source->on.device == "X");
 }
 
 TEST_CASE("columns that a table lacks, or has too many, are named all at once") {

@@ -117,7 +117,7 @@ sim::GemmRow cube_on(const char* gpu, FlopsPerSecond rate) {
           .layout = "",
           .data = "random",
           .rate = rate,
-          .source = {.source = "", .reference = "", .confidence = "high"}};
+          .source = {"", "", "high"}};
 }
 
 TEST_CASE("within a step, Hopper's tensor cores run at 0.86 of their short-run rate") {
@@ -261,7 +261,7 @@ TEST_CASE("attention that stepcast-calibrate measured is not slowed down either"
                         .head_dim = 128,
                         .mask = "causal",
                         .rate = 300_TFLOPps,
-                        .source = {.source = "", .reference = "", .confidence = "high"}};
+                        .source = {"", "", "high"}};
   Kernel attention;
   attention.family = KernelFamily::attention_forward;
   attention.batch = 2;

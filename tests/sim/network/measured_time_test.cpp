@@ -68,6 +68,6 @@ TEST_CASE("a row at the launches' own pace says nothing about the collective") {
 TEST_CASE("a reading error is read from the source's words") {
   CollectiveRow digitised = row("allreduce", 50, "wall", "");
   CHECK(reading_error(digitised).value == 0.0);
-  digitised.source.source = "arXiv 2411.13055 Fig. 2, digitised +-3 GB/s; 8 x 400 Gb/s IB";
+  digitised.source = {"arXiv 2411.13055 Fig. 2, digitised +-3 GB/s; 8 x 400 Gb/s IB", "", ""};
   CHECK(reading_error(digitised).value == 3e9);
 }

@@ -350,9 +350,9 @@ TEST_CASE("a file of version 1 is read, what it lacks is empty") {
   CHECK(table.gemm[0].rate.value == Approx(217.2e12));
   CHECK(table.gemm[0].cache.empty());
   CHECK(table.gemm[0].quality == sim::Quality{});
-  CHECK(table.gemm[0].source.reference ==
+  CHECK(table.gemm[0].source->reference ==
         "github:microsoft/vidur data/profiling/compute/a100/meta-llama/Llama-2-7b-hf/mlp.csv");
-  CHECK(table.gemm[0].source.on == sim::MeasuredOn{});
+  CHECK(table.gemm[0].source->on == sim::MeasuredOn{});
   CHECK(table.attention.size() == 6);
   CHECK(table.nccl_tuning.size() + table.nccl_choices.size() == 24);
   CHECK(table.launches.empty());
@@ -372,7 +372,7 @@ TEST_CASE("rows of one source share one row of /sources") {
   const Scratch file("sources.h5");
   CalibrationTable table;
   table.gemm = {gemm(512, 300), gemm(1024, 400), gemm(2048, 500)};
-  table.gemm[1].source.source = "another";
+  table.gemm[1].source = {"another", "where", "high"};
   sim::write_calibration(file.path, table);
   const auto opened = sim::read_columns(file.path);
   const sim::ColumnReader& reader = *opened;

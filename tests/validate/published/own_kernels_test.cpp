@@ -9,12 +9,12 @@ TEST_CASE("a run of a source that measured kernels of the same GPU rests on its 
   sim::CalibrationTable table;
   sim::GemmRow row;
   row.gpu = "A100-SXM4-80GB";
-  row.source = {"a profile", "github:lab/profiles@v1 gemm.csv", "high", {}};
+  row.source = {"a profile", "github:lab/profiles@v1 gemm.csv", "high"};
   table.gemm.push_back(row);
   const OwnKernels own(table);
   CHECK(own.measured("github:lab/profiles@v2 training/README.md", "a100-sxm4-80gb"));
   CHECK_FALSE(own.measured("github:lab/profiles@v2 training/README.md", "h100-sxm5-80gb"));
   CHECK_FALSE(own.measured("github:lab/another README.md", "a100-sxm4-80gb"));
-  table.gemm[0].source.confidence = "low";
+  table.gemm[0].source = table.gemm[0].source.with_confidence("low");
   CHECK_FALSE(OwnKernels(table).measured("github:lab/profiles x", "a100-sxm4-80gb"));
 }

@@ -64,7 +64,7 @@ TEST_CASE("rows of another machine, fabric or doubtful source do not count") {
   CHECK(used(with([](CollectiveRow& r) { r.gpu = "H100-SXM5"; })));
   CHECK_FALSE(used(with([](CollectiveRow& r) { r.gpu = "H100-PCIe"; })));
   CHECK_FALSE(used(with([](CollectiveRow& r) { r.gpu = "A100-SXM4-80GB"; })));
-  CHECK_FALSE(used(with([](CollectiveRow& r) { r.source.confidence = "low"; })));
+  CHECK_FALSE(used(with([](CollectiveRow& r) { r.source = r.source.with_confidence("low"); })));
   CHECK_FALSE(used(with([](CollectiveRow& r) { r.fabric = "efa"; })));
   CHECK_FALSE(used(with([](CollectiveRow& r) { r.fabric.clear(); })));
   CHECK_FALSE(used(with([](CollectiveRow& r) { r.node_bandwidth = 100_GBps; })));
@@ -150,7 +150,8 @@ TEST_CASE("of two logs the one of the very GPU wins, then the one with more size
   auto rows = three_rows();
   for (CollectiveRow& row : rows) row.ranks = 8, row.nodes = 1, row.fabric = "nvlink";
   auto sibling = rows;
-  for (CollectiveRow& row : sibling) row.gpu = "H100-SXM5-96GB", row.source.reference = "another";
+  for (CollectiveRow& row : sibling)
+    row.gpu = "H100-SXM5-96GB", row.source = {"another", "another", "high"};
   sibling.push_back(sibling.back());
   sibling.back().bytes = 64_MiB;
   rows.insert(rows.end(), sibling.begin(), sibling.end());
