@@ -159,22 +159,60 @@ std::string read_toml_text(const std::string& path) {
 
 TomlValue read_toml_file(const std::string& path) { return read_toml(read_toml_text(path), path); }
 
-std::optional<std::string> peek_text(std::string_view toml, std::string_view key) {
-  const std::string begin = std::string(key) + " = \"";
+namespace {
+
+/// What follows `key =` on a line above the first table; "" where there is no such line, none where
+/// it may stand within a text of several lines.
+std::optional<std::string_view> peek_value(std::string_view toml, std::string_view key) {
   for (std::size_t at = 0, end = 0; at < toml.size(); at = end + 1) {
     end = std::min(toml.find('\n', at), toml.size());
     std::string_view line = toml.substr(at, end - at);
-    if (line.starts_with('[')) return std::nullopt;
-    if (!line.starts_with(begin)) continue;
-    for (const char* multiline : {"\"\"\"", "'''"})  // it may be a line of such a text
+    if (line.starts_with('[')) break;
+    if (!line.starts_with(key)) continue;
+    line.remove_prefix(key.size());
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    if (!line.starts_with('=')) continue;
+    for (const char* multiline : {"\"\"\"", "'''"})
       if (toml.substr(0, end).find(multiline) != std::string_view::npos) return std::nullopt;
-    line.remove_prefix(begin.size());
-    const std::size_t quote = line.find('"');
-    if (quote == std::string_view::npos || line.substr(0, quote).find('\\') != line.npos)
-      return std::nullopt;
-    return std::string(line.substr(0, quote));
+    line.remove_prefix(1);
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    return line;
   }
-  return std::nullopt;
+  return "";
+}
+
+/// The text in quotes that `rest` begins with, taken from it; none for another, or with escapes.
+std::optional<std::string> plain_text(std::string_view& rest) {
+  if (!rest.starts_with('"')) return std::nullopt;
+  const std::size_t quote = rest.find('"', 1);
+  if (quote == std::string_view::npos || rest.substr(0, quote).find('\\') != rest.npos)
+    return std::nullopt;
+  std::string text(rest.substr(1, quote - 1));
+  rest.remove_prefix(quote + 1);
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> peek_text(std::string_view toml, std::string_view key) {
+  auto value = peek_value(toml, key);
+  return value ? plain_text(*value) : std::nullopt;
+}
+
+std::optional<std::vector<std::string>> peek_texts(std::string_view toml, std::string_view key) {
+  auto value = peek_value(toml, key);
+  std::vector<std::string> texts;
+  if (!value) return std::nullopt;
+  if (value->empty() || value->starts_with("[]")) return texts;
+  for (char before = '['; value->starts_with(before); before = ',') {
+    value->remove_prefix(1);
+    value->remove_prefix(std::min(value->find_first_not_of(' '), value->size()));
+    auto text = plain_text(*value);
+    if (!text) return std::nullopt;
+    texts.push_back(*std::move(text));
+  }
+  if (!value->starts_with(']')) return std::nullopt;
+  return texts;
 }
 
 TomlValue read_setting(std::string_view text, const std::string& where) {

@@ -61,6 +61,8 @@ std::string read_toml_text(const std::string& path);
 /// What a line `key = "..."` above the first table says, at a hundredth of the cost of reading it
 /// all. None where there is no such line or the text is not that plain: read it then.
 std::optional<std::string> peek_text(std::string_view toml, std::string_view key);
+/// Likewise of a line `key = ["...", "..."]`; an empty list where there is no such line.
+std::optional<std::vector<std::string>> peek_texts(std::string_view toml, std::string_view key);
 
 /// The value of a command-line setting: TOML where it is TOML, else a plain string.
 TomlValue read_setting(std::string_view text, const std::string& where);

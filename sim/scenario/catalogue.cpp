@@ -16,6 +16,7 @@
 #include "sim/scenario/member_reader.hpp"
 #include "sim/scenario/members.hpp"
 #include "sim/tables/architecture_members.hpp"
+#include "sim/tables/gpu_names.hpp"
 #include "workloads/plan/lora.hpp"
 #include "workloads/plan/model_size.hpp"
 #include "workloads/plan/shape_rules.hpp"
@@ -65,6 +66,8 @@ struct Catalogue::Files {
   std::map<std::string, TomlValue> documents;             // by path
   std::map<std::string, NcclFacts> nccl;                  // by version as asked for
   std::vector<SoftwareName> software;
+  std::vector<GpuName> gpu_names;
+  std::map<std::string, GpuIdentities> generations;
   std::once_flag gpus_read, index_read;
   ModelIndex index;
   GpuIdentities gpus;
@@ -342,18 +345,63 @@ topology::Architecture Catalogue::architecture(const std::string& name,
 topology::GpuSpec Catalogue::gpu(const TomlValue& value, const topology::GpuSpec* base,
                                  Changes* changed) const {
   auto gpu = any_entry<topology::GpuSpec>(*this, gpu_kind, value, base, changed, FillGpu{*this});
-  gpu.relatives = gpus().relatives_of(gpu.name);
+  const auto own = std::ranges::find(known_gpus(), gpu.name, &GpuName::entry);
+  gpu.relatives.clear();
+  if (own != known_gpus().end()) gpu.relatives = gpus_of(own->generation).relatives_of(gpu.name);
   return gpu;
+}
+
+const std::vector<Catalogue::GpuName>& Catalogue::known_gpus() const {
+  const std::vector<std::string>& entries = known(gpu_kind.folder);
+  const std::lock_guard lock(files_->mutex);
+  if (!files_->gpu_names.empty()) return files_->gpu_names;
+  std::vector<GpuName> out;
+  for (const std::string& entry : entries) {
+    const std::string path = path_in(directory_, gpu_kind.folder, entry);
+    const std::string text = read_toml_text(path);
+    auto aliases = peek_texts(text, "aliases");
+    const bool own = text.find("generation") != std::string::npos;
+    auto generation = peek_text(text, own ? "generation" : "architecture");
+    if (!aliases || !generation) {
+      const TomlValue whole = read_toml(text, path);
+      TableReader table(whole, "");
+      aliases = table.texts("aliases").value_or(std::vector<std::string>{});
+      generation = table.text("generation");
+      if (!generation) generation = table.required("architecture", table.text("architecture"));
+    }
+    out.push_back({entry, *std::move(aliases), *std::move(generation)});
+  }
+  return files_->gpu_names = std::move(out);
+}
+
+const GpuIdentities& Catalogue::gpus_of(const std::string& generation) const {
+  {
+    const std::lock_guard lock(files_->mutex);
+    const auto found = files_->generations.find(generation);
+    if (found != files_->generations.end()) return found->second;
+  }
+  std::vector<GpuIdentity> all;  // without the lock: each asks for its file
+  for (const GpuName& known : known_gpus())
+    if (known.generation == generation) all.push_back(gpu_of_file(known.entry, "catalogue"));
+  const std::lock_guard lock(files_->mutex);
+  return files_->generations.emplace(generation, std::move(all)).first->second;
+}
+
+const GpuIdentity* Catalogue::find_gpu(const std::string& name) const {
+  const auto is_this = [&](const std::string& word) {
+    return table_name(word) == table_name(name);
+  };
+  for (const GpuName& known : known_gpus())
+    if (is_this(known.entry) || std::ranges::any_of(known.aliases, is_this))
+      return gpus_of(known.generation).find(name);
+  return gpus().find(name);
 }
 
 const GpuIdentities& Catalogue::gpus() const {
   std::call_once(files_->gpus_read, [this] {
     std::vector<GpuIdentity> all;
-    for (const std::string& name : names(gpu_kind.folder)) {
-      const TomlValue& document = entry(gpu_kind.folder, name, "catalogue");
-      all.push_back(read_identity(
-          document, whole_entry<topology::GpuSpec>(gpu_kind, document, name, FillGpu{*this})));
-    }
+    for (const std::string& name : names(gpu_kind.folder))
+      all.push_back(gpu_of_file(name, "catalogue"));
     files_->gpus = GpuIdentities(std::move(all));
   });
   return files_->gpus;
@@ -361,8 +409,8 @@ const GpuIdentities& Catalogue::gpus() const {
 
 GpuIdentity Catalogue::gpu_of_file(const std::string& file, const std::string& where) const {
   const TomlValue& document = entry(gpu_kind.folder, file, where);
-  return read_identity(document,
-                       whole_entry<topology::GpuSpec>(gpu_kind, document, file, FillGpu{*this}));
+  return read_identity(
+      document, named_entry<topology::GpuSpec>(*this, gpu_kind, file, where, FillGpu{*this}));
 }
 
 topology::NodeSpec Catalogue::node(const TomlValue& value, Changes* changed) const {

@@ -114,6 +114,17 @@ class Catalogue {
   };
   const std::vector<std::string>& known(const std::string& folder) const;
   const std::vector<SoftwareName>& known_software() const;
+  /// By which names an entry of gpus/ is found, and whose kin it is.
+  struct GpuName {
+    std::string entry;
+    std::vector<std::string> aliases;
+    std::string generation;
+  };
+  const std::vector<GpuName>& known_gpus() const;
+  /// The GPUs of one generation, at a fraction of what reading all costs.
+  const GpuIdentities& gpus_of(const std::string& generation) const;
+  /// As of gpus().find().
+  const GpuIdentity* find_gpu(const std::string& name) const;
   GpuIdentity gpu_of_file(const std::string& file, const std::string& where) const;
   std::optional<std::string> own_node(const GpuIdentity& gpu) const;
   std::optional<std::string> node_like(const GpuIdentity& wanted) const;

@@ -151,7 +151,7 @@ std::optional<std::string> Catalogue::node_like(const GpuIdentity& wanted) const
 NodeOfGpu Catalogue::node_of_gpu(const std::string& gpu, const std::string& where) const {
   std::optional<GpuIdentity> of_file;
   if (is_file_name(gpu)) of_file = gpu_of_file(gpu, where);
-  const GpuIdentity* wanted = of_file ? &*of_file : gpus().find(gpu);
+  const GpuIdentity* wanted = of_file ? &*of_file : find_gpu(gpu);
   if (wanted == nullptr)
     throw InputError(where, "unknown GPU '" + gpu + "'", suggestion(gpu, gpus().known()));
   auto name = own_node(*wanted);

@@ -169,7 +169,22 @@ TEST_CASE("a plain key above the first table can be read without the rest") {
   for (const char* key : {"version", "in", "nam", "none"}) CHECK_FALSE(peek_text(text, key));
   CHECK_FALSE(peek_text("name = \"a\\u0041\"\n", "name"));
   CHECK_FALSE(peek_text("name = 3\n", "name"));
+  CHECK(peek_text("name=\"a\"\n", "name") == "a");
   CHECK_FALSE(peek_text("note = \"\"\"\nname = \"in a text\"\n\"\"\"\nname = \"a\"\n", "name"));
+}
+
+TEST_CASE("a plain list above the first table can be read without the rest") {
+  using Texts = std::vector<std::string>;
+  const std::string text = "names = [\"a\", \"b\"]\nnone = []\n[t]\nin = [\"c\"]\n";
+  CHECK(peek_texts(text, "names") == Texts{"a", "b"});
+  CHECK(peek_texts(text, "none") == Texts{});
+  for (const char* key : {"in", "other"}) CHECK(peek_texts(text, key) == Texts{});
+  for (const char* other :
+       {"names = [\"a\",\n  \"b\"]", "names = [3]", "names = [\"a\\n\"]", "names = \"a\"",
+        "names = [\"a\" \"b\"]", "note = \"\"\"\n\"\"\"\nnames = [\"a\"]"}) {
+    CAPTURE(other);
+    CHECK_FALSE(peek_texts(other, "names"));
+  }
 }
 
 TEST_CASE("a file of any size up to the limit is read whole, a pipe too") {

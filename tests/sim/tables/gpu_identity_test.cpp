@@ -53,6 +53,20 @@ TEST_CASE("no two GPUs share an alias, a CUDA name or a PCI id") {
       }
 }
 
+TEST_CASE("what is told of one GPU by its generation alone is what all of them tell") {
+  const Catalogue one_by_one(STEPCAST_SOURCE_DIR "/scenarios");
+  for (const GpuIdentity& one : gpus().all()) {
+    CAPTURE(one.gpu.name);
+    std::vector<std::string> all, own;
+    for (const auto& relative : gpus().relatives_of(one.gpu.name)) all.push_back(relative.name);
+    const auto gpu = one_by_one.gpu(toml_text(one.gpu.name, "test"));
+    for (const auto& relative : gpu.relatives) own.push_back(relative.name);
+    CHECK(own == all);
+    for (const std::string& alias : one.aliases)
+      CHECK(one_by_one.node_of_gpu(alias, "test").gpu == one.gpu.name);
+  }
+}
+
 TEST_CASE("relatives are of one generation, the GPU among them") {
   std::set<std::string> names;
   for (const auto& relative : gpus().relatives_of("a800-sxm4-80gb")) names.insert(relative.name);
