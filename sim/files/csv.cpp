@@ -45,17 +45,16 @@ class Scanner {
     row.line = line_;
     row.cells.resize(width_);  // those of a row before are written over
     std::size_t last = 0;
-    row.cells[last].clear();
-    while (at_ < text_.size() && !end_of_line()) {
-      if (text_[at_] == ',') {
-        if (++last == row.cells.size()) row.cells.emplace_back();
-        row.cells[last].clear();
-        ++at_;
-      } else if (text_[at_] == '"') {
-        quoted(row.cells[last]);
-      } else {
-        plain(row.cells[last]);
-      }
+    while (true) {
+      std::string& cell = row.cells[last];
+      cell.clear();
+      if (at_ < text_.size() && text_[at_] == '"')
+        quoted(cell);
+      else
+        plain(cell);
+      if (at_ >= text_.size() || text_[at_] != ',') break;
+      ++at_;
+      if (++last == row.cells.size()) row.cells.emplace_back();
     }
     row.cells.resize(last + 1);
     if (at_ < text_.size()) skip_line_end();
@@ -81,7 +80,7 @@ class Scanner {
       if (text_[at_] == '"') fail("a quote inside a cell", "put the whole cell into quotes");
       fail("a byte that is no text", "is this a CSV file?");
     }
-    cell += text_.substr(begin, at_ - begin);
+    cell.assign(text_.data() + begin, at_ - begin);
   }
 
   void quoted(std::string& cell) {

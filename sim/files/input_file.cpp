@@ -1,10 +1,10 @@
 #include "sim/files/input_file.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -44,20 +44,44 @@ std::string read_input(const std::string& path, std::int64_t most, const std::st
   const InputDescriptor file(open_input(path));
   struct stat status {};
   std::string text;
+  std::size_t size = 0;  // what is read of it
   const auto too_large = [&] { throw InputError(path, "larger than " + size_text(most), hint); };
   if (fstat(file.number, &status) == 0) {
     if (status.st_size > most) too_large();
-    text.reserve(static_cast<std::size_t>(status.st_size));
+    text.resize(static_cast<std::size_t>(status.st_size) + 1);  // the last finds the end
   }
-  std::array<char, 1 << 16> block;
   while (true) {
-    const ssize_t got = read(file.number, block.data(), block.size());
+    constexpr std::size_t block = 1 << 16;  // more of what grew, or lies in /proc
+    if (size == text.size()) text.resize(2 * size + block);
+    const ssize_t got = read(file.number, text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw InputError(path, std::string("cannot be read: ") + std::strerror(errno));
-    if (got == 0) return text;
-    text.append(block.data(), static_cast<std::size_t>(got));
-    if (static_cast<std::int64_t>(text.size()) > most) too_large();  // it grew, or lies in /proc
+    size += static_cast<std::size_t>(got);
+    if (static_cast<std::int64_t>(size) > most) too_large();
+    if (got == 0) break;
   }
+  text.resize(size);
+  return text;
+}
+
+MappedInput::MappedInput(const std::string& path) {
+  const InputDescriptor file(open_input(path));
+  struct stat status {};
+  const bool known = fstat(file.number, &status) == 0;
+  if (known && status.st_size == 0) return;  // which no system maps
+  int flags = MAP_PRIVATE;
+#ifdef MAP_POPULATE
+  flags |= MAP_POPULATE;
+#endif
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* const begin = known ? mmap(nullptr, size, PROT_READ, flags, file.number, 0) : MAP_FAILED;
+  if (begin == MAP_FAILED)
+    throw InputError(path, std::string("cannot be read: ") + std::strerror(errno));
+  bytes_ = {static_cast<const char*>(begin), size};
+}
+
+MappedInput::~MappedInput() {
+  if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace stepcast::sim

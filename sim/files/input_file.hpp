@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 
 namespace stepcast::sim {
 
@@ -15,5 +16,20 @@ int open_input(const std::string& path);
 std::string read_input(const std::string& path,
                        std::int64_t most = std::numeric_limits<std::int64_t>::max(),
                        const std::string& hint = {});
+
+/// The bytes of a file where the system holds them, without a copy: for files that are renamed into
+/// place and never cut short. Errors as of open_input().
+class MappedInput {
+ public:
+  explicit MappedInput(const std::string& path);
+  ~MappedInput();
+  MappedInput(const MappedInput&) = delete;
+  MappedInput& operator=(const MappedInput&) = delete;
+
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  std::string_view bytes_;
+};
 
 }  // namespace stepcast::sim

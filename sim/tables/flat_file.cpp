@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "engine/check.hpp"
-#include "sim/files/input_file.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -101,8 +100,8 @@ void FlatWriter::finish() {
   whole_.keep();
 }
 
-FlatReader::FlatReader(std::string path) : path_(std::move(path)) {
-  bytes_ = read_input(path_);
+FlatReader::FlatReader(std::string path)
+    : path_(std::move(path)), file_(path_), bytes_(file_.bytes()) {
   if (!bytes_.starts_with(flat_magic))
     throw InputError(path_, "is a flat file of columns of another version",
                      "build the program again: the build makes it");

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/files/input_file.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/tables/column_file.hpp"
 
@@ -71,7 +72,9 @@ class FlatReader final : public ColumnReader {
   template <class Number>
   std::vector<Number> numbers(const std::string& dataset, char kind) const;
 
-  std::string path_, bytes_;
+  std::string path_;
+  MappedInput file_;
+  std::string_view bytes_;
   std::map<std::string, Part> parts_;  // attributes as "object@name"
 };
 
