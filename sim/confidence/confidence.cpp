@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <set>
-#include <string_view>
 
 #include "engine/check.hpp"
 #include "sim/confidence/memory_bar.hpp"
@@ -27,12 +25,6 @@ ErrorBar bar_of(const Interval& interval, double level) {
           .assured = interval.assured,
           .widened = interval.widened,
           .own_runs = interval.own_runs};
-}
-
-std::size_t sources_of(const std::vector<Residual>& rows) {
-  std::set<std::string_view> seen;
-  for (const Residual& row : rows) seen.insert(row.source);
-  return seen.size();
 }
 
 /// Between and inside the sources that a case's bar rests on.
@@ -100,7 +92,6 @@ std::optional<Interval> Confidence::interval(const std::vector<Residual>& known,
 void Confidence::judge(StepReport& report) {
   if (!has_evidence(report.warnings)) return;
   const std::vector<Residual>& steps = residuals(steps_read_, &Evidence::steps);
-  const std::vector<Residual>& memory = residuals(memory_read_, &Evidence::memory);
   const double level = report.scenario.run.confidence;
   const Case forecast = case_of(report);
   if (const auto bar = interval(steps, forecast, level)) {
@@ -114,14 +105,14 @@ void Confidence::judge(StepReport& report) {
           "(docs/modern.md)");
   }
   const MemoryOdds& odds = session_.memory_odds();
-  if (!memory.empty() && odds.known()) {
+  if (odds.known()) {
     const std::lock_guard lock(remembering_);
-    auto& basis = bases_[{&memory, "", "", forecast.kind, level}];
+    auto& basis = bases_[{nullptr, "", "", forecast.kind, level}];
     if (!basis) {
       basis = IntervalBasis{.plain = memory_interval(odds, forecast.kind, level)};
-      basis->plain.sources = sources_of(memory);
+      basis->plain.sources = odds.sources_of_peaks();
     }
-    report.memory_bar = bar_of(basis->plain, level);
+    if (basis->plain.sources > 0) report.memory_bar = bar_of(basis->plain, level);
   }
   report.p_fits = odds.fits(report.scenario, report.memory.total());
   if (report.runner_up)

@@ -44,12 +44,12 @@ class Confidence {
   std::optional<Interval> interval(const std::vector<Residual>& known, const Case& forecast,
                                    double level);
 
-  /// The residuals, and of the case generation, reach and kind; the level.
+  /// The residuals, null those of memory; generation, reach and kind of the case; level.
   using BasisKey =
       std::tuple<const std::vector<Residual>*, std::string, std::string, std::string, double>;
 
   Session& session_;
-  std::once_flag outline_read_, steps_read_, memory_read_, collectives_read_;
+  std::once_flag outline_read_, steps_read_, collectives_read_;
   std::optional<Evidence> evidence_;
   std::optional<Order> order_;
   std::mutex remembering_;

@@ -78,10 +78,26 @@ AttentionTimes::AttentionTimes(const std::vector<AttentionRow>& rows, const topo
   add_split(rows);
   add_backwards();
   find_causal_ratios();
+  const bool has_first_flash =
+      std::ranges::any_of(points_, [](const Point& p) { return p.implementation == "flash1"; });
+  if (!gpu_.architecture.flash2_by_sms) drop_foreign();  // else Hopper's are still asked for
   add_other_masks();
   add_flash_on_blackwell();
-  add_first_flash();
+  if (!has_first_flash) add_first_flash();
+  drop_foreign();
   settle_siblings();
+}
+
+/// Points of other generations, which have told their ratios.
+void AttentionTimes::drop_foreign() {
+  std::map<std::string, bool> foreign;  // by GPU
+  std::erase_if(points_, [&](const Point& p) {
+    const auto known = foreign.find(p.gpu);
+    if (known != foreign.end()) return known->second;
+    const bool gone = kinship(p.gpu, gpu_) == Kinship::foreign;
+    foreign.emplace(p.gpu, gone);
+    return gone;
+  });
 }
 
 /// Blackwell Ultra has twice the exponentials of a B200 or GB200, which attention feels (a GB300
@@ -104,7 +120,6 @@ void AttentionTimes::settle_siblings() {
                      half && four && ultra(*four, *half) != ultra(gpu_.fp4_peak, gpu_.tensor_peak),
                      half};
   }
-  std::erase_if(points_, [&](const Point& p) { return owners[p.gpu].kinship == Kinship::foreign; });
   bool alike = false;
   for (Point& p : points_) {
     const Owner& owner = owners[p.gpu];
@@ -219,7 +234,6 @@ void AttentionTimes::add_other_masks() {
 void AttentionTimes::add_first_flash() {
   std::vector<Point> added;
   for (const Point& p : points_) {
-    if (p.implementation == "flash1") return;
     if (p.implementation != "flash2") continue;
     Point first = p;
     first.implementation = "flash1";

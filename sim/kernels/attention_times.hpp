@@ -89,6 +89,7 @@ class AttentionTimes {
                                bool, std::string_view, std::string_view>;
   static KernelKey kernel_of(const Point& p);
   Point point_of(const AttentionRow& row) const;
+  void drop_foreign();
   void settle_siblings();
   void add_direct(const std::vector<AttentionRow>& rows);
   void add_split(const std::vector<AttentionRow>& rows);

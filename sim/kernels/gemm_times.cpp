@@ -1,6 +1,7 @@
 #include "sim/kernels/gemm_times.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -67,8 +68,8 @@ constexpr double held_from = 1e11;                      // FLOP
 bool serves(const GemmRow& row, workloads::Dtype dtype) {
   // A step finds its weights cold, and a trainer takes the library's first proposal. The best of a
   // search over shapes tells nothing of the shapes beside it.
-  const bool usable = row.data != "zeros" && row.source.confidence != "low" && row.cache != "hot" &&
-                      !row.is_best() && row.groups == 0;
+  const bool usable = row.data != "zeros" && row.source->confidence != "low" &&
+                      row.cache != "hot" && !row.is_best() && row.groups == 0;
   return usable && operand_type(row.dtype) == dtype;
 }
 
@@ -238,8 +239,21 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& ca
     const Point* point;
   };
   double nearest_shape = std::numeric_limits<double>::infinity();  // all sizes alike
-  std::vector<Near> near;
-  near.reserve(points.size());
+  // The nearest so far, in order: few of many points are ever among them.
+  std::array<Near, neighbours + 1> near;
+  std::size_t used = 0;
+  const auto nearer = [](const Near& a, const Near& b) {
+    return a.squared != b.squared ? a.squared < b.squared : a.point < b.point;
+  };
+  const auto meet = [&](const Near& one) {
+    if (used < near.size())
+      ++used;
+    else if (!nearer(one, near[used - 1]))
+      return;
+    std::size_t at = used - 1;
+    for (; at > 0 && nearer(one, near[at - 1]); --at) near[at] = near[at - 1];
+    near[at] = one;
+  };
   const auto squared = [](double x, double y) { return x * x + y * y; };
   std::int64_t exact = 0, exact_published = 0, this_call = 0;
   double exact_seconds = 0, call_seconds = 0;
@@ -247,9 +261,9 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& ca
     const double same = squared(p.log_m - log_m, p.log_n - log_n);
     const double transposed = squared(p.log_m - log_n, p.log_n - log_m);
     const double deeper = squared(p.log_k - log_k, 0);
-    near.push_back({std::min(same, transposed + squared(turned, 0)) +
-                        squared(depth_counts, 0) * deeper + squared(jump, 0),
-                    &p});
+    meet({std::min(same, transposed + squared(turned, 0)) + squared(depth_counts, 0) * deeper +
+              squared(jump, 0),
+          &p});
     if (!p.sibling) nearest_shape = std::min(nearest_shape, std::min(same, transposed) + deeper);
     if (p.shape == shape && !p.sibling) {
       ++exact;
@@ -261,17 +275,10 @@ GemmTimes::Estimate GemmTimes::estimate(const Family& family, const GemmCall& ca
       }
     }
   }
-  const std::size_t used = std::min(neighbours + 1, near.size());
-  const auto end_of_near = near.begin() + static_cast<std::ptrdiff_t>(used);
-  const auto nearer = [](const Near& a, const Near& b) {
-    return a.squared != b.squared ? a.squared < b.squared : a.point < b.point;
-  };
-  std::nth_element(near.begin(), end_of_near - 1, near.end(), nearer);
-  std::sort(near.begin(), end_of_near, nearer);
 
   // Few published rows say little of shapes that are not comparable: the trend is one row more, as
   // far away as such shapes begin.
-  const bool few = used <= neighbours && std::none_of(near.begin(), end_of_near,
+  const bool few = used <= neighbours && std::none_of(near.begin(), near.begin() + used,
                                                       [](const Near& n) { return n.point->own; });
   const double last = std::max(std::sqrt(near[used - 1].squared), few ? comparable : 0.0);
   const double h = used > neighbours ? last : 2 * last;  // all rows count if they are few

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <map>
 #include <numbers>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace stepcast::sim {
@@ -19,7 +21,8 @@ constexpr double other_kind = 0.5;   // weight of rows of another kind
 
 double normal_below(double x) {
   constexpr double whole = 8.5;  // from there on a double has nothing between this and 1
-  return x > whole ? 1.0 : 0.5 * std::erfc(-x / std::numbers::sqrt2);
+  if (std::abs(x) > whole) return x > 0 ? 1.0 : 0.0;
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
 }
 
 /// To nine digits: the last of a double are those of one C library's erfc and differ in a browser.
@@ -51,13 +54,27 @@ std::string kind_of(const Scenario& s) {
 MemoryOdds::MemoryOdds(std::vector<Residual> peaks, std::vector<Residual> died,
                        std::vector<Residual> fitted) {
   const auto add = [&](std::vector<Residual>& rows, Known known) {
-    for (Residual& r : rows)
-      rows_.push_back({std::move(r.source), std::move(r.of.kind), known, r.log_ratio});
+    for (Residual& r : rows) {
+      const std::size_t kind = number_of(r.of.kind);
+      if (kind == kinds_.size()) kinds_.push_back(std::move(r.of.kind));
+      rows_.push_back({std::move(r.source), kind, known, r.log_ratio});
+    }
   };
   add(peaks, Known::peak);
   add(died, Known::at_least);
   add(fitted, Known::at_most);
   weigh();
+}
+
+std::size_t MemoryOdds::number_of(const std::string& kind) const {
+  return static_cast<std::size_t>(std::ranges::find(kinds_, kind) - kinds_.begin());
+}
+
+std::size_t MemoryOdds::sources_of_peaks() const {
+  std::set<std::string_view> sources;
+  for (const Row& row : rows_)
+    if (row.known == Known::peak) sources.insert(row.source);
+  return sources.size();
 }
 
 void MemoryOdds::weigh() {
@@ -88,7 +105,7 @@ MemoryOdds MemoryOdds::without(const std::string& source) const {
   return out;
 }
 
-double MemoryOdds::peaks_below(const std::string& kind, double room) const {
+double MemoryOdds::peaks_below(std::size_t kind, double room) const {
   double below = unknown_weight * normal_below(room / unknown_sigma), all = unknown_weight;
   for (const Row& row : rows_) {
     if (row.known != Known::peak) continue;
@@ -99,10 +116,11 @@ double MemoryOdds::peaks_below(const std::string& kind, double room) const {
   return below / all;
 }
 
-double MemoryOdds::fits(const std::string& kind, Bytes needed, Bytes card) const {
+double MemoryOdds::fits(const std::string& kind_asked, Bytes needed, Bytes card) const {
   if (rows_.empty()) return needed <= card ? 1.0 : 0.0;
   const double room = std::log(static_cast<double>(std::max<std::int64_t>(1, card.value)) /
                                static_cast<double>(std::max<std::int64_t>(1, needed.value)));
+  const std::size_t kind = number_of(kind_asked);
   const double peaks = peaks_below(kind, room);
   double below = 0, all = 0;
   for (const Row& row : rows_) {

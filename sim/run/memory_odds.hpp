@@ -2,6 +2,7 @@
 // which plans ran or died whatever their peak, as scenarios/confidence holds them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ class MemoryOdds {
   explicit MemoryOdds(std::vector<Residual> peaks, std::vector<Residual> died = {},
                       std::vector<Residual> fitted = {});
   bool known() const { return !rows_.empty(); }
+  /// How many sources have reported peaks.
+  std::size_t sources_of_peaks() const;
 
   /// Probability that a forecast of `needed` on a card with `card` turns out to fit. Sources of
   /// 20 rows or more weigh the same, smaller ones by their rows, and rows of models with other
@@ -43,15 +46,18 @@ class MemoryOdds {
  private:
   enum class Known : std::uint8_t { peak, at_least, at_most };
   struct Row {
-    std::string source, kind;
+    std::string source;
+    std::size_t kind = 0;  // in kinds_
     Known known{};
     double log_ratio = 0;
     double weight = 0;
     double below = 0;  // of at_least and at_most: share of the peaks below the ratio
   };
   void weigh();
-  double peaks_below(const std::string& kind, double room) const;
+  std::size_t number_of(const std::string& kind) const;
+  double peaks_below(std::size_t kind, double room) const;
 
+  std::vector<std::string> kinds_;
   std::vector<Row> rows_;
 };
 
