@@ -36,10 +36,13 @@ class EndlessCard {
     std::int64_t too_small = allocated_, enough = held_;
     // What earlier replays tell of the cards between.
     std::int64_t succeeds_from = reserved_, fails_below = 0;
+    Replay full = full_;  // where the cards between begin to differ
     while (200 * (enough - too_small) > enough) {
       const std::int64_t middle = too_small + (enough - too_small) / 2;
       if (middle < succeeds_from && middle >= fails_below) {
-        Replay replay = full_;
+        full.move_to(too_small);
+        while (!full.ended() && full.step_in_room()) continue;
+        Replay replay = full;
         replay.move_to(middle);
         while (!replay.ended() && !replay.allocator().failed()) replay.step();
         const CachingAllocator::Cards& alike = replay.allocator().same_on();
