@@ -23,6 +23,7 @@
 #include "sim/files/toml_table.hpp"
 #include "sim/files/whole_file.hpp"
 #include "sim/processes/child.hpp"
+#include "sim/program/heap.hpp"
 #include "sim/program/installation.hpp"
 #include "sim/told/json.hpp"
 
@@ -178,6 +179,7 @@ std::string opening_of(const Program& program, bool terminal) {
 }
 
 int program_main(const Program& program, int argc, char** argv) {
+  use_large_pages();
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes: like a full disk, an error of the write
   dying_program = program.name;
   std::set_terminate(out_of_memory_is_said);
