@@ -16,6 +16,21 @@ namespace {
 
 constexpr std::string_view allocator_names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
 
+/// Variables that make a run wait, with the value that does and the key that says it.
+struct WaitingVariable {
+  std::string_view name, value;
+  const char* key;
+};
+constexpr WaitingVariable waiting_variables[] = {
+    {"CUDA_LAUNCH_BLOCKING", "1", "software.launch_blocking"},
+    {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", "software.collective_checks"},
+};
+
+const WaitingVariable* waiting_variable(std::string_view name) {
+  const auto found = std::ranges::find(waiting_variables, name, &WaitingVariable::name);
+  return found == std::end(waiting_variables) ? nullptr : found;
+}
+
 bool is_variable(std::string_view name) {
   return std::ranges::any_of(name, [](char c) { return c >= 'A' && c <= 'Z'; });
 }
@@ -127,7 +142,7 @@ std::string yaml_value(const std::string& value) {
 }  // namespace
 
 bool is_read_from_environment(std::string_view name) {
-  return name.starts_with("NCCL_") ||
+  return name.starts_with("NCCL_") || waiting_variable(name) != nullptr ||
          std::ranges::find(allocator_names, name) != std::end(allocator_names);
 }
 
@@ -160,6 +175,10 @@ void take_environment(Settings& settings, Facts& facts, std::span<const NamedTex
     if (!is_read_from_environment(name) || is_open(value)) continue;
     taken.push_back(name);
     const std::string where = line_of(files, name);
+    if (const WaitingVariable* waiting = waiting_variable(name)) {
+      if (value == waiting->value) facts.set(waiting->key, {true, ""}, where);
+      continue;
+    }
     if (!name.starts_with("NCCL_")) {
       take_allocator(name, value, facts, where);
       continue;

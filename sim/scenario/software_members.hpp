@@ -182,6 +182,9 @@ void visit_software(Spec& software, Visitor&& visit) {
             software.optimizer.clips_each_micro_batch);
   visit.may({"launch_blocking", "the host waits for each kernel: CUDA_LAUNCH_BLOCKING=1"},
             software.host.launch_blocking);
+  visit.may({"collective_checks",
+             "hosts of a group meet before each collective: TORCH_DISTRIBUTED_DEBUG=DETAIL"},
+            software.host.collective_checks);
   visit.may({"collectives_hold_core", "no overlap with compute"},
             software.host.collectives_hold_core);
   visit.may({"embedding_unit", "FSDP: the embedding is a unit of its own, apart from the head"},

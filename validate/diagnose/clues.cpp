@@ -28,6 +28,10 @@ bool set_variable(const Sign& sign, sim::Scenario& s) {
     s.software.host.launch_blocking = true;
     return true;
   }
+  if (sign.variable == "TORCH_DISTRIBUTED_DEBUG") {
+    s.software.host.collective_checks = true;
+    return true;
+  }
   if (!sign.variable.starts_with("NCCL_")) return false;
   s.nccl_variables.push_back({sign.variable, sign.value, sign.where});
   return true;

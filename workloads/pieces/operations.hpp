@@ -127,7 +127,12 @@ enum HostCost : std::uint8_t {
   graph_call,       // a CUDA graph is launched
   graph_node_call,  // a kernel in one
   rng_call,         // states of random numbers are exchanged around dropout
-  num_host_costs
+  first_check,      // of collective_checks, by kind of group: check_call()
+  num_host_costs = first_check + num_group_kinds
 };
+/// What a check before a collective of this group costs.
+constexpr HostCost check_call(GroupKind group) {
+  return static_cast<HostCost>(first_check + static_cast<int>(group));
+}
 
 }  // namespace stepcast::workloads

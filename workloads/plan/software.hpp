@@ -212,6 +212,7 @@ struct HostSoftware {
   Graphs graphs = Graphs::none;
   bool step_sync = true;               // it reads the loss or the gradient norm once a step
   bool launch_blocking = false;        // it waits for each kernel: CUDA_LAUNCH_BLOCKING=1
+  bool collective_checks = false;      // hosts meet before each: TORCH_DISTRIBUTED_DEBUG=DETAIL
   bool collectives_hold_core = false;  // no overlap: collectives and copies on compute's lane
   double factor = 1.0;                 // of the times of calls below: in a step over in a hot loop
   Duration launch_kernel{};            // its time per kernel launch

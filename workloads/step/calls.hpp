@@ -14,12 +14,14 @@ namespace stepcast::workloads {
 
 class Calls {
  public:
-  /// Whether collectives of the tensor group and exchanges between experts overlap compute.
-  explicit Calls(bool tensor_overlap, bool expert_overlap = false, bool blocking = false)
+  /// Whether collectives of the tensor group and exchanges between experts overlap compute; of
+  /// `host` what it waits for.
+  explicit Calls(bool tensor_overlap, bool expert_overlap = false, const HostSoftware& host = {})
       : builder_(num_lanes),
         tensor_overlap_(tensor_overlap),
         expert_overlap_(expert_overlap),
-        blocking_(blocking) {}
+        blocking_(host.launch_blocking),
+        checked_(host.collective_checks) {}
 
   void kernel(Lane lane, std::uint32_t index) {
     builder_.work(lane, index, kernel_call);
@@ -32,9 +34,13 @@ class Calls {
   void graph_kernel(Lane lane, std::uint32_t index) { builder_.work(lane, index, graph_node_call); }
   void join(Lane lane, GroupKind group, std::uint32_t collective, bool receives = false,
             HostCost cost = collective_call) {
+    const Meeting meeting = axis_of(group).meeting;
+    // torch's wrapper of process groups lets messages of single ranks pass unchecked
+    // (ProcessGroupWrapper.cpp, 2.1).
+    if (checked_ && meeting == Meeting::all) host_work(check_call(group));
     builder_.join(lane, slot_of(group, receives), collective, cost);
     // Messages between stages are posted in batches, whose ends nobody waits for one by one.
-    if (axis_of(group).meeting != Meeting::pair) block(lane);
+    if (meeting != Meeting::pair) block(lane);
   }
   Event record(Lane lane) { return builder_.record(lane, event_call); }
   void wait(Lane lane, Event event) { builder_.wait(lane, event, event_call); }
@@ -90,7 +96,7 @@ class Calls {
   }
 
   engine::ProgramBuilder builder_;
-  bool tensor_overlap_, expert_overlap_, blocking_;
+  bool tensor_overlap_, expert_overlap_, blocking_, checked_;
   Event tensor_done_ = 0;
   Event ring_done_ = 0;
   Event tokens_done_ = 0;

@@ -25,7 +25,7 @@ StageParameters one_layer(const StepInputs& in, LayerKind kind) {
 }
 
 Calls new_calls(const StepInputs& in) {
-  return Calls(in.overlaps_tensor(), false, in.software.host.launch_blocking);
+  return Calls(in.overlaps_tensor(), false, in.software.host);
 }
 
 PartCalls taken(Calls& calls, KernelTable& table) {

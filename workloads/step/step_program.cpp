@@ -63,7 +63,7 @@ StageWriter::StageWriter(const StepInputs& in, KernelTable& table, std::int64_t 
       parameters_(
           stage_parameters(in.shape, in.plan, in.precision, in.software.products.packed, stage)),
       calls_(in.overlaps_tensor(), in.plan.expert.shared_overlap || in.plan.expert.overlap,
-             in.software.host.launch_blocking),
+             in.software.host),
       turns_(in_, table, calls_, parameters_, stage) {}
 
 /// Gradients that more ranks share than the data-parallel group: norms under sequence parallel

@@ -50,6 +50,17 @@ TEST_CASE("a value that NCCL or the allocator does not know is refused at its li
   CHECK(says(input.facts.notes, "max_split_size_mb:128 bears on memory"));
 }
 
+TEST_CASE("a script's environment says what its hosts wait for") {
+  const LaunchInput input =
+      input_beside("export CUDA_LAUNCH_BLOCKING=1\nexport TORCH_DISTRIBUTED_DEBUG=DETAIL");
+  CHECK(text_of(input.facts, "software.launch_blocking") == "true");
+  CHECK(text_of(input.facts, "software.collective_checks") == "true");
+  const LaunchInput other =
+      input_beside("export CUDA_LAUNCH_BLOCKING=0\nexport TORCH_DISTRIBUTED_DEBUG=INFO");
+  CHECK(other.facts.find("software.launch_blocking") == nullptr);
+  CHECK(other.facts.find("software.collective_checks") == nullptr);
+}
+
 TEST_CASE("arguments that $(cat own.args) would take apart are named, quotes are not") {
   const LaunchInput input =
       input_beside("",

@@ -50,6 +50,23 @@ TEST_CASE("launches that block hide no communication and are slower") {
   CHECK(blocking.step_time > blocking.compute + blocking.communication);
 }
 
+TEST_CASE("a check before each collective takes its ranks' time where the host is late anyway") {
+  const auto at = [](int micro_batches, bool checks) {
+    return seconds(step("[model]\nname = \"llama2-1b\"\nsequence = 512\n[cluster]\n"
+                        "node = \"dgx-h100\"\n[plan]\ndata = \"ddp\"\ntensor = 8\n"
+                        "[batch]\nmicro_batch = 1\nglobal = " +
+                        std::to_string(micro_batches) +
+                        "\n[software]\nframework = \"megatron-core\"\ncollective_checks = " +
+                        (checks ? "true" : "false") + "\n")
+                       .step_time);
+  };
+  const double more = (at(8, true) - at(4, true)) - (at(8, false) - at(4, false));
+  // A micro-batch: four sums a layer of 22, one of the embedding, three of the loss, one of the
+  // head's gradient.
+  constexpr double sums = 4 * 22 + 1 + 3 + 1, check = 8 * 220e-6;
+  CHECK(more == Approx(4 * sums * check).epsilon(1e-6));
+}
+
 TEST_CASE("InternEvo shards within a node, so that owners' broadcasts do not grow with the ranks") {
   const auto at = [](const std::string& nodes, const std::string& group) {
     std::string toml = run_of("llama2-7b", "data = \"zero1\"", "framework = \"internevo\"" + group);

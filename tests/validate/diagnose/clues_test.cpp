@@ -70,6 +70,16 @@ TEST_CASE("variables that overlap are shared out, and causes add up to the gap")
   CHECK(both.found.causes[0].evidence.find("beside the others") != std::string::npos);
 }
 
+TEST_CASE("checks of collectives cost what the simulation says of them") {
+  const Sign checks{CauseKind::launch_blocking, "TORCH_DISTRIBUTED_DEBUG=DETAIL", "run.sh:1",
+                    "TORCH_DISTRIBUTED_DEBUG", "DETAIL"};
+  const Explained one = explained({checks}, 20), blocked = explained({blocking}, 20);
+  REQUIRE(one.found.causes[0].kind == CauseKind::launch_blocking);
+  CHECK(one.found.causes[0].seconds > 0);
+  CHECK(one.found.causes[0].seconds != blocked.found.causes[0].seconds);
+  CHECK(one.found.causes[0].evidence.find("by the simulation") != std::string::npos);
+}
+
 TEST_CASE("causes reach no further than the gap") {
   const Explained both = explained({blocking, protocol}, 1.1);
   CHECK(sum(both.found) == Approx(both.found.measured - both.found.expected).epsilon(1e-12));
