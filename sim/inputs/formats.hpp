@@ -54,6 +54,11 @@ void without_further_tokens(Facts& facts, const Catalogue& catalogue, const std:
 /// Whether the model that was named is one of the catalogue, with layers of experts.
 bool has_experts(const Facts& facts, const Catalogue& catalogue, const std::string& source);
 
+/// "[q_proj, v_proj]", "all", "all-linear", or `all` of them: of the named model's products those
+/// that PEFT finds as linear layers. Nothing said: its default.
+void set_adapter_targets(Facts& facts, const std::string& list, bool all,
+                         const Catalogue& catalogue, const std::string& source);
+
 /// The entry or id that the name of a file holds, "qwen3_8b_sft.yaml"; empty: none.
 std::string model_in_file_name(const std::string& path, const Catalogue& catalogue);
 

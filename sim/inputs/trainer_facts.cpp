@@ -34,7 +34,7 @@ class TrainerFacts : public Translator {
     batch();
     recompute();
     precision();
-    adapters();
+    adapters(catalogue);
     optimizer();
     machine();
     software();
@@ -313,7 +313,7 @@ class TrainerFacts : public Translator {
     return kind == "lora" || kind == "qlora" || kind == "oft" || flag_in(kind).value_or(false);
   }
 
-  void adapters() {
+  void adapters(const Catalogue& catalogue) {
     const std::string kind = meaning("adapted");
     if (!adapted()) {
       if (is_on(kind) && kind != "full")
@@ -330,7 +330,7 @@ class TrainerFacts : public Translator {
           fmt::format("oft is taken as adapters of rank {}, which have as many parameters.", rank));
     }
     set("model.lora_rank", rank);
-    targets();
+    set_adapter_targets(facts_, meaning("lora_targets"), on("lora_all"), catalogue, source_);
     frozen_weights(kind);
     if (const auto dropout = number_in<double>(meaning("lora_dropout")); dropout && *dropout > 0)
       set("model.lora_dropout", true);
@@ -348,17 +348,6 @@ class TrainerFacts : public Translator {
         note(fmt::format("The model's file is in few bits ({}): taken as nf4.", form));
         return set("model.lora_base", std::string("nf4"));
       }
-  }
-
-  /// "[q_proj, v_proj]", "all", "all-linear"; nothing said: the default of PEFT.
-  void targets() {
-    const std::string list = meaning("lora_targets");
-    const bool all = on("lora_all") || list.starts_with("all");
-    TomlValue::Array out;
-    for (const char* name : {"q", "k", "v", "o", "gate", "up", "down"})
-      if (all || list.find(std::string(name) + "_proj") != std::string::npos)
-        out.push_back(toml_text(name, ""));
-    if (!out.empty()) facts_.set("model.lora_targets", {std::move(out), ""}, source_);
   }
 
   /// DeepSpeed's file goes before the trainer's (transformers integrations/deepspeed.py, recalled).

@@ -52,3 +52,26 @@ TEST_CASE("methods with pairs, samples or a second model say that these are not 
       command("accelerate launch examples/scripts/grpo_vlm.py --max_completion_length 768");
   CHECK(text_of(sampled.facts, "model.sequence") == "768");
 }
+
+TEST_CASE("adapters of all linear layers lie where the model has linear layers") {
+  const auto targets = [](const std::string& model, const std::string& list) {
+    const LaunchInput input = input_of("trl sft --packing --use_peft --lora_target_modules " +
+                                           list + " --model_name_or_path " + model + "\n",
+                                       "run.sh");
+    CHECK(says(input.facts.notes, "no linear layers in transformers 5") ==
+          (model.find("A3B") != std::string::npos || model.find("MoE") != std::string::npos));
+    return text_of(input.facts, "model.lora_targets");
+  };
+  const std::string attention = R"(["q", "k", "v", "o"])",
+                    all = R"(["q", "k", "v", "o", "gate", "up", "down"])";
+  CHECK(targets("Qwen/Qwen3-8B", "all-linear") == all);
+  CHECK(targets("Qwen/Qwen3-30B-A3B", "all-linear") == attention);  // experts in every layer
+  CHECK(targets("Qwen/Qwen3-30B-A3B", "q_proj k_proj v_proj o_proj up_proj") == attention);
+  CHECK(targets("Qwen/Qwen1.5-MoE-A2.7B", "all-linear") == all);  // its shared expert
+  CHECK(targets("openai-community/gpt2", "all-linear") == R"(["q", "k", "v", "o", "up", "down"])");
+  const LaunchInput input = input_of(
+      "trl sft --packing --use_peft --lora_target_modules all-linear --model_name_or_path "
+      "Qwen/Qwen3-30B-A3B --accelerate_config zero3\n",
+      "run.sh");
+  CHECK(scenario_of(input, 1).model.lora.targets.has(workloads::LoraTarget::o));
+}
