@@ -48,6 +48,10 @@ void add_bridge_facts(Facts& facts, const Settings& settings, const Catalogue& c
 void add_torchtitan_2026_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                                const std::string& source);
 
+/// The shape of a small model that torchtitan has for trying things out; false: it is none.
+bool set_debug_model(Facts& facts, std::string_view module, std::string_view flavor,
+                     const Catalogue& catalogue, const std::string& source);
+
 /// transformers and torchtitan train no modules for further tokens (MTP), whatever the model has.
 void without_further_tokens(Facts& facts, const Catalogue& catalogue, const std::string& source);
 
