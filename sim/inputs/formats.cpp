@@ -182,6 +182,13 @@ constexpr InputFormat formats[] = {
      add_trainer_facts,
      {llama_factory_words, trainer_words, deepspeed_words, accelerate_words},
      "llama-factory"},
+    {"the arguments of DeepSpeed-Chat",
+     [](const Settings& s) {
+       return s.has("actor_model_name_or_path") ||
+              (s.has("data_split") && s.has("model_name_or_path"));
+     },
+     add_deepspeed_chat_facts,
+     {deepspeed_chat_words, trainer_words, deepspeed_words, accelerate_words}},
     {"the arguments of transformers and TRL",
      [](const Settings& s) {
        return s.has("model_name_or_path") || s.has("per_device_train_batch_size");

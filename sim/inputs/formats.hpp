@@ -30,6 +30,8 @@ const InputFormat* format_of(const Settings& settings);
 // One function a family of formats.
 void add_trainer_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                        const std::string& source);
+void add_deepspeed_chat_facts(Facts& facts, const Settings& said, const Catalogue& catalogue,
+                              const std::string& source);
 void add_verl_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                     const std::string& source);
 /// Of its trainers of demonstrations, sft_trainer.py and fsdp_sft_trainer.py.

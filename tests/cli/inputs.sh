@@ -20,6 +20,7 @@ done <<END
 qwen3_30b_megatron.sh
 axolotl_lora.yaml --nodes 1
 deepspeed_auto.json --nodes 1 --model llama3-8b --sequence 4096 --local-batch 1
+deepspeed_chat.sh
 verl_grpo.sh
 verl_sft.sh
 llama_factory_full.yaml --nodes 1
