@@ -51,6 +51,13 @@ void add_machine(Facts& facts, const Settings& settings, const std::string& sour
   facts.ranks_source = source;
 }
 
+/// Megatron-LM's programs, whatever they are told.
+bool calls_megatron(const Settings& settings) {
+  constexpr std::string_view programs[] = {"pretrain_gpt.py", "pretrain_hybrid.py",
+                                           "pretrain_mamba.py"};
+  return std::ranges::any_of(programs, [&](std::string_view one) { return calls(settings, one); });
+}
+
 /// Programs of verl that sample, or judge samples.
 bool samples(const Settings& settings) {
   return calls(settings, "verl.trainer.main_generation") ||
@@ -154,7 +161,7 @@ constexpr InputFormat formats[] = {
      "swift"},
     {"the arguments of Megatron-LM",
      [](const Settings& s) {
-       return s.has("num_layers") || s.has("hybrid_layer_pattern") ||
+       return calls_megatron(s) || s.has("num_layers") || s.has("hybrid_layer_pattern") ||
               s.has("hybrid_override_pattern") ||
               (s.has("tensor_model_parallel_size") && !s.has("model_name_or_path"));
      },

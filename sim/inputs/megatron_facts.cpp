@@ -124,6 +124,8 @@ void MegatronFacts::model() {
   if (on("multi_latent_attention")) {
     take_part(megatron_words(), is_latent);
     facts_.erase("model.qk_norm");  // of its low ranks, which are always there
+    set("model.rope", true);        // whatever positions the embedding has: a part of each head
+    facts_.erase("model.max_positions");
   }
   usual_width(gated);
   add_megatron_parts(facts_, settings_, prefix_, source_);
