@@ -351,6 +351,7 @@ TEST_CASE("a vocabulary that is not said is as large as the tokenizer's file is 
   CHECK(vocabulary("utils/sp_2_256k.model") == 256'000);
   CHECK(vocabulary("spiece_32k_en.model") == 32'000);
   CHECK(vocabulary("tokenizer.model") == std::nullopt);
+  CHECK(vocabulary("mine.json --tokenizer-type TikTokenizer") == 131'072);
   CHECK(vocabulary("checkpoint_5k.model") == std::nullopt);  // too few for a vocabulary
 }
 
