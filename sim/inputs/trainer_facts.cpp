@@ -8,6 +8,7 @@
 #include "sim/files/numbers.hpp"
 #include "sim/files/split.hpp"
 #include "sim/inputs/formats.hpp"
+#include "sim/inputs/training_script.hpp"
 #include "sim/inputs/translator.hpp"
 #include "sim/launch/trainer_words.hpp"
 #include "sim/scripts/text_pieces.hpp"
@@ -38,6 +39,8 @@ class TrainerFacts : public Translator {
     optimizer();
     machine();
     software();
+    if (const std::string* script = settings_.find(std::string(training_script)))
+      note(fmt::format("What the command does not say is as literals in {} have it.", *script));
     if (!assumed_.empty())
       note(fmt::format("As the framework has it where nothing is said: {}.",
                        fmt::join(assumed_, ", ")));
