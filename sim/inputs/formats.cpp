@@ -23,11 +23,23 @@ bool calls(const Settings& settings, std::string_view program) {
   return called != nullptr && called->find(program) != std::string::npos;
 }
 
+/// Where no argument says the layers, the parser's defaults are none of the model that --model
+/// names.
+void without_shape(Facts& facts) {
+  std::vector<std::string> keys;
+  for (const Fact& fact : facts.all)
+    if (fact.key.starts_with("model.") && fact.key != "model.sequence" &&
+        !fact.key.starts_with("model.lora_"))
+      keys.push_back(fact.key);
+  for (const std::string& key : keys) facts.erase(key.c_str());
+}
+
 void add_megatron(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                   const std::string& source) {
   Settings all = settings;
   if (all.has("@arguments")) set_usual_arguments(all);
   add_megatron_facts(facts, all, "", source);
+  if (facts.find("model.layers") == nullptr) without_shape(facts);
   add_vocabulary(facts, all, catalogue, source);
   add_model_name(facts, catalogue, source);
   if (all.has("zero_optimization.stage")) add_deepspeed_facts(facts, all, source);

@@ -126,6 +126,11 @@ void MegatronFacts::model() {
     facts_.erase("model.qk_norm");  // of its low ranks, which are always there
     set("model.rope", true);        // whatever positions the embedding has: a part of each head
     facts_.erase("model.max_positions");
+    if (const TomlValue* biases = facts_.find("model.biases");
+        biases != nullptr && std::get<bool>(biases->data)) {
+      note("Biases beside latent attention are left out.");
+      set("model.biases", false);
+    }
   }
   usual_width(gated);
   add_megatron_parts(facts_, settings_, prefix_, source_);

@@ -102,10 +102,11 @@ TEST_CASE("latent attention rotates a part of each head, whatever positions the 
       "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 "
       "--num-attention-heads 8 --seq-length 1024 --max-position-embeddings 1024 "
       "--multi-latent-attention --kv-lora-rank 32 --qk-head-dim 64 --qk-pos-emb-head-dim 32 "
-      "--v-head-dim 64 --disable-bias-linear --micro-batch-size 1 --global-batch-size 16 "
+      "--v-head-dim 64 --micro-batch-size 1 --global-batch-size 16 "
       "--vocab-size 32000 --bf16\n",
       "run.sh");
   CHECK(scenario_of(input, 1).model.rope);
+  CHECK(says(input.facts.notes, "Biases beside latent attention are left out"));
 }
 
 TEST_CASE("a command of Megatron-LM that a variable tells everything is asked for all of it") {
@@ -115,6 +116,12 @@ TEST_CASE("a command of Megatron-LM that a variable tells everything is asked fo
       "run.sh");
   CHECK(input.format == "the arguments of Megatron-LM");
   CHECK(missing_keys(facts_document(input.facts, "run.sh"), input.facts, catalogue()).size() == 5);
+  Facts told = input.facts;
+  told.set("model.sequence", {std::int64_t{8192}, ""}, "--sequence");
+  told.set("batch.global", {std::int64_t{256}, ""}, "--global-batch");
+  LaunchInput whole = input;
+  whole.facts = told;
+  CHECK(scenario_of(whole, 2, "llama3-8b").model.rope);  // no default of a model of no file
 }
 
 TEST_CASE("beside what is missing stands what refuses the plan on any number of nodes") {
