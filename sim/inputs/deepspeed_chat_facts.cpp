@@ -27,6 +27,8 @@ void add_deepspeed_chat_facts(Facts& facts, const Settings& said, const Catalogu
                               const std::string& source) {
   const bool samples = said.has("actor_model_name_or_path");
   add_trainer_facts(facts, with_its_defaults(said, samples), catalogue, source);
+  facts.set("software.framework", toml_text("deepspeed", ""), source);
+  facts.erase("software.version");
   if (samples)
     facts.notes.push_back(
         "A step is one update of the actor on a prompt and its answer of full length: sampling, "

@@ -23,6 +23,7 @@ TEST_CASE("what DeepSpeed-Chat's parser has holds, not what transformers' has") 
                                    {"plan.recompute", "\"none\""},
                                    {"precision.compute", "\"fp16\""},
                                    {"precision.gradient_reduce", "\"fp16\""},
+                                   {"software.framework", "\"deepspeed\""},
                                    {"batch.micro_batch", "16"},
                                    {"model.sequence", "512"}})
     CHECK(text_of(input.facts, key) == value);
@@ -50,7 +51,7 @@ TEST_CASE("its third step is one update of the actor on prompt and answer") {
 
 TEST_CASE("its adapters are alone trained with only_optimize_lora") {
   const std::string words = "--model_name_or_path meta-llama/Llama-2-7b-hf --lora_dim 64 ";
-  CHECK(text_of(chat(words + "--only_optimize_lora").facts, "model.lora_rank") == "64");
+  CHECK(scenario_of(chat(words + "--only_optimize_lora"), 1).model.lora.rank == 64);
   const LaunchInput both = chat(words);
   CHECK(both.facts.find("model.lora_rank") == nullptr);
   CHECK(says(both.facts.notes, "trained beside their adapters"));
