@@ -110,12 +110,17 @@ void complete_input(ScenarioInput& input, const Arguments& arguments, const Cata
   for (const std::string& sentence : sentences_on(*input.launch))
     tell(stderr, "stepcast: " + sentence + "\n");
   std::string keys, options;
-  for (const MissingKey& one : missing_keys(input.document, input.launch->facts, catalogue)) {
+  const auto missing = missing_keys(input.document, input.launch->facts, catalogue);
+  for (const MissingKey& one : missing) {
     keys += (keys.empty() ? "" : ", ") + one.key;
     options += (options.empty() ? "" : " ") + one.option;
   }
-  if (!keys.empty())
-    throw InputError(input.document.where, "does not say " + keys, "give it: " + options);
+  if (!keys.empty()) {
+    const std::string besides =
+        refusal_besides(input.document, input.launch->facts, catalogue, missing);
+    throw InputError(input.document.where, "does not say " + keys,
+                     "give it: " + options + (besides.empty() ? "" : "; and besides: " + besides));
+  }
   if (arguments.has("scenario-out"))
     write_whole(arguments.get("scenario-out"), "# Read by stepcast from " + input.document.where +
                                                    ", " + input.launch->format + ".\n" +

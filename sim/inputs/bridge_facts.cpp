@@ -145,8 +145,22 @@ class BridgeFacts : public Translator {
         has_experts(facts_, catalogue, source_))
       set("model.lora_experts", true);  // a rank's share one
     if (settings_.number("peft.dropout").value_or(0.0) > 0) set("model.lora_dropout", true);
+    further_tokens_beside_adapters(catalogue);
     if (recipe.find("_dora") != std::string::npos || scheme == "dora")
       note("DoRA is taken as LoRA: its norms of whole weights are left out.");
+  }
+
+  void further_tokens_beside_adapters(const Catalogue& catalogue) {
+    const auto modules = facts_.integer("model.mtp_layers");
+    const bool said = modules.value_or(0) > 0;
+    if (modules && !said) return;
+    without_further_tokens(facts_, catalogue, source_);
+    if (said) set("model.mtp_layers", std::int64_t{0});
+    if (facts_.find("model.mtp_layers") != nullptr)
+      note(
+          "Adapters beside a module for further tokens (MTP) are not modelled: the step is "
+          "forecast "
+          "without the module, a layer and a head less.");
   }
 
   /// Of the model by its name, where no file says its shape.

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "engine/check.hpp"
 #include "sim/scenario/file.hpp"
+#include "sim/scripts/settings.hpp"
 #include "sim/tables/gpu_names.hpp"
 
 namespace stepcast::sim {
@@ -167,6 +169,43 @@ std::vector<MissingKey> missing_keys(const TomlValue& out, const Facts& facts,
                        "--nodes 2"});
   if (find_path(out, "batch.local") == nullptr) need("batch.global", "256", "--global-batch");
   return missing;
+}
+
+namespace {
+
+/// What refuses it on so many nodes; empty: nothing.
+std::string refusal_on(TomlValue document, std::int64_t nodes, const Facts& facts,
+                       const Catalogue& catalogue) {
+  set_path(document, "cluster.nodes", value(nodes));
+  complete_machine(document, facts, catalogue);
+  try {
+    read_scenario(document, catalogue);
+  } catch (const InputError& error) {
+    return error.problem() + (error.hint().empty() ? "" : ", " + error.hint());
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string refusal_besides(const TomlValue& document, const Facts& facts,
+                            const Catalogue& catalogue, std::span<const MissingKey> missing) {
+  constexpr std::int64_t most = 512, batch = 8192;
+  TomlValue whole = document;
+  for (const MissingKey& one : missing) {
+    if (one.key == "cluster.nodes") continue;
+    const auto number = integer_in(one.example);
+    if (!number) return "";
+    set_path(whole, one.key, value(one.key == "batch.global" ? batch : *number));
+  }
+  std::string last, same;  // what two numbers of nodes meet alike is of neither
+  for (std::int64_t nodes = 1; nodes <= most; nodes *= 2) {
+    const std::string refused = refusal_on(whole, nodes, facts, catalogue);
+    if (refused.empty()) return "";
+    if (same.empty() && refused == last) same = refused;
+    last = refused;
+  }
+  return same;
 }
 
 std::string left_open(const TomlValue& document, const Scenario& s) {

@@ -1,6 +1,7 @@
 // The scenario that facts make: what they say, the machine that follows, what nobody said.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct MissingKey {
 /// What the document lacks to be a scenario, all at once.
 std::vector<MissingKey> missing_keys(const TomlValue& document, const Facts& facts,
                                      const Catalogue& catalogue);
+
+/// What refuses the document on any number of nodes, once all that is missing is said; empty:
+/// nothing does, or a model or a GPU is missing, without which nobody can tell.
+std::string refusal_besides(const TomlValue& document, const Facts& facts,
+                            const Catalogue& catalogue, std::span<const MissingKey> missing);
 
 /// A sentence on what matters and the document leaves to the defaults; empty where nothing is.
 std::string left_open(const TomlValue& document, const Scenario& scenario);

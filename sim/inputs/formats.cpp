@@ -23,11 +23,23 @@ bool calls(const Settings& settings, std::string_view program) {
   return called != nullptr && called->find(program) != std::string::npos;
 }
 
+/// Where no argument says the layers, the parser's defaults are none of the model that --model
+/// names.
+void without_shape(Facts& facts) {
+  std::vector<std::string> keys;
+  for (const Fact& fact : facts.all)
+    if (fact.key.starts_with("model.") && fact.key != "model.sequence" &&
+        !fact.key.starts_with("model.lora_"))
+      keys.push_back(fact.key);
+  for (const std::string& key : keys) facts.erase(key.c_str());
+}
+
 void add_megatron(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                   const std::string& source) {
   Settings all = settings;
   if (all.has("@arguments")) set_usual_arguments(all);
   add_megatron_facts(facts, all, "", source);
+  if (facts.find("model.layers") == nullptr) without_shape(facts);
   add_vocabulary(facts, all, catalogue, source);
   add_model_name(facts, catalogue, source);
   if (all.has("zero_optimization.stage")) add_deepspeed_facts(facts, all, source);
@@ -49,6 +61,13 @@ void add_machine(Facts& facts, const Settings& settings, const std::string& sour
   facts.gpus_per_node = *each;
   facts.ranks = *each * std::max<std::int64_t>(1, nodes.value_or(1));
   facts.ranks_source = source;
+}
+
+/// Megatron-LM's programs, whatever they are told.
+bool calls_megatron(const Settings& settings) {
+  constexpr std::string_view programs[] = {"pretrain_gpt.py", "pretrain_hybrid.py",
+                                           "pretrain_mamba.py"};
+  return std::ranges::any_of(programs, [&](std::string_view one) { return calls(settings, one); });
 }
 
 /// Programs of verl that sample, or judge samples.
@@ -154,7 +173,7 @@ constexpr InputFormat formats[] = {
      "swift"},
     {"the arguments of Megatron-LM",
      [](const Settings& s) {
-       return s.has("num_layers") || s.has("hybrid_layer_pattern") ||
+       return calls_megatron(s) || s.has("num_layers") || s.has("hybrid_layer_pattern") ||
               s.has("hybrid_override_pattern") ||
               (s.has("tensor_model_parallel_size") && !s.has("model_name_or_path"));
      },
@@ -182,6 +201,13 @@ constexpr InputFormat formats[] = {
      add_trainer_facts,
      {llama_factory_words, trainer_words, deepspeed_words, accelerate_words},
      "llama-factory"},
+    {"the arguments of DeepSpeed-Chat",
+     [](const Settings& s) {
+       return s.has("actor_model_name_or_path") ||
+              (s.has("data_split") && s.has("model_name_or_path"));
+     },
+     add_deepspeed_chat_facts,
+     {deepspeed_chat_words, trainer_words, deepspeed_words, accelerate_words}},
     {"the arguments of transformers and TRL",
      [](const Settings& s) {
        return s.has("model_name_or_path") || s.has("per_device_train_batch_size");

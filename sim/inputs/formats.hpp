@@ -30,6 +30,8 @@ const InputFormat* format_of(const Settings& settings);
 // One function a family of formats.
 void add_trainer_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                        const std::string& source);
+void add_deepspeed_chat_facts(Facts& facts, const Settings& said, const Catalogue& catalogue,
+                              const std::string& source);
 void add_verl_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                     const std::string& source);
 /// Of its trainers of demonstrations, sft_trainer.py and fsdp_sft_trainer.py.
@@ -48,11 +50,20 @@ void add_bridge_facts(Facts& facts, const Settings& settings, const Catalogue& c
 void add_torchtitan_2026_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                                const std::string& source);
 
+/// The shape of a small model that torchtitan has for trying things out; false: it is none.
+bool set_debug_model(Facts& facts, std::string_view module, std::string_view flavor,
+                     const Catalogue& catalogue, const std::string& source);
+
 /// transformers and torchtitan train no modules for further tokens (MTP), whatever the model has.
 void without_further_tokens(Facts& facts, const Catalogue& catalogue, const std::string& source);
 
 /// Whether the model that was named is one of the catalogue, with layers of experts.
 bool has_experts(const Facts& facts, const Catalogue& catalogue, const std::string& source);
+
+/// "[q_proj, v_proj]", "all", "all-linear", or `all` of them: of the named model's products those
+/// that PEFT finds as linear layers. Nothing said: its default.
+void set_adapter_targets(Facts& facts, const std::string& list, bool all,
+                         const Catalogue& catalogue, const std::string& source);
 
 /// The entry or id that the name of a file holds, "qwen3_8b_sft.yaml"; empty: none.
 std::string model_in_file_name(const std::string& path, const Catalogue& catalogue);

@@ -1,4 +1,5 @@
 #include "sim/inputs/launch_file.hpp"
+#include "sim/inputs/training_script.hpp"
 
 #include <fmt/format.h>
 
@@ -65,10 +66,11 @@ Settings command_settings(const ShellCommand& command) {
     if (word.starts_with("--")) break;
     program += (program.empty() ? "" : " ") + word;
   }
-  for (std::size_t i = 0; i + 1 < command.words.size(); ++i)
+  for (std::size_t i = 0; i < command.words.size(); ++i)
     if (command.words[i] == "-m" || command.words[i].ends_with(".py") ||
         command.words[i].ends_with(".sh"))
-      program += " " + command.words[i] + " " + command.words[i + 1];
+      program +=
+          " " + command.words[i] + (i + 1 < command.words.size() ? " " + command.words[i + 1] : "");
   for (const auto& [name, value] : command.environment)
     if (!value.starts_with("$")) out.set(name, value);
   for (const LaunchArgument& argument : command_arguments(command.words))
@@ -361,6 +363,7 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
   if (files.size() == 1 && is_launch_json(files[0])) out.json = bare(files[0].text);
   all.erase("@program");
   all.erase(std::string(recipe_source));
+  all.erase(std::string(training_script));
   all.erase("@arguments");
   all.erase(std::string(words_with_blanks));
   take_environment(all, out.facts, files);

@@ -124,6 +124,13 @@ void MegatronFacts::model() {
   if (on("multi_latent_attention")) {
     take_part(megatron_words(), is_latent);
     facts_.erase("model.qk_norm");  // of its low ranks, which are always there
+    set("model.rope", true);        // whatever positions the embedding has: a part of each head
+    facts_.erase("model.max_positions");
+    if (const TomlValue* biases = facts_.find("model.biases");
+        biases != nullptr && std::get<bool>(biases->data)) {
+      note("Biases beside latent attention are left out.");
+      set("model.biases", false);
+    }
   }
   usual_width(gated);
   add_megatron_parts(facts_, settings_, prefix_, source_);

@@ -116,4 +116,34 @@ bool has_experts(const Facts& facts, const Catalogue& catalogue, const std::stri
   return entry && entry->find("experts") != nullptr;
 }
 
+void set_adapter_targets(Facts& facts, const std::string& list, bool all,
+                         const Catalogue& catalogue, const std::string& source) {
+  const auto entry = named_entry(facts, catalogue, source);
+  const auto has = [&](const char* key) { return entry && entry->find(key) != nullptr; };
+  const TomlValue* activation = has("activation") ? entry->find("activation") : nullptr;
+  const bool gated =
+      activation == nullptr || activation->text() == nullptr || *activation->text() == "swiglu";
+  const bool experts = has("experts");
+  const bool beside_mlp = !experts || has("ffn_hidden") || has("shared_expert_ffn");
+  all = all || list.starts_with("all");
+  bool mlp = false;
+  TomlValue::Array out, absent;
+  for (const std::string name : {"q", "k", "v", "o", "gate", "up", "down"}) {
+    if (!all && list.find(name + "_proj") == std::string::npos) continue;
+    const bool of_mlp = name.size() > 1;
+    mlp = mlp || of_mlp;
+    const bool there = !of_mlp || (beside_mlp && (name != "gate" || gated));
+    (there ? out : absent).push_back(toml_text(name, ""));
+  }
+  if (out.empty() && absent.empty()) return;
+  if (out.empty())  // what the model's rules refuse
+    return facts.set("model.lora_targets", {std::move(absent), ""}, source);
+  if (experts && mlp)
+    facts.notes.push_back(
+        "Weights of routed experts are no linear layers in transformers 5: no adapter lies beside "
+        "them" +
+        std::string(beside_mlp ? "." : ", so q, k, v and o alone have one."));
+  facts.set("model.lora_targets", {std::move(out), ""}, source);
+}
+
 }  // namespace stepcast::sim

@@ -5,6 +5,7 @@
 
 #include "engine/check.hpp"
 #include "sim/inputs/recipe_source.hpp"
+#include "sim/inputs/training_script.hpp"
 #include "sim/launch/words.hpp"
 #include "sim/scripts/python_calls.hpp"
 #include "sim/scripts/text_pieces.hpp"
@@ -147,16 +148,33 @@ void add_recipe_beside(Settings& settings, const std::string& path, const std::s
     add_usual(settings, bridge_recipe(*text, file, ""));
 }
 
+/// A script that is started with no model, and has it in its own code.
+void add_training_script(Settings& settings, const std::string& path, const std::string& file) {
+  const bool others = settings.has("model_name_or_path") || settings.has("recipe") ||
+                      settings.has("num_layers") || settings.has("tensor_model_parallel_size");
+  if (others) return;
+  const auto text = text_beside(path, file);
+  if (!text || !says(*text, "transformers") || says(*text, "from megatron")) return;
+  const Settings said = training_script_settings(*text);
+  if (said.empty()) return;
+  add_usual(settings, said);
+  settings.set(std::string(training_script), file);
+  if (!settings.has("bf16.enabled") && !settings.has("mixed_precision"))
+    settings.set_usual("bf16", "False");
+}
+
 /// Python beside a script that names it: a recipe of Megatron-Bridge by its file, a function of a
 /// registry of torchtitan by its module. What takes --recipe, or has none, is a driver.
 void add_python_beside(Settings& settings, const std::string& path) {
   const std::string* program = settings.find("@program");
   const std::string called = program == nullptr ? "" : *program;
   for (const std::string_view word : words_of_text(called))
-    if (word.ends_with(".json") || word.ends_with(".yaml"))  // llamafactory-cli train FILE
+    if (word.ends_with(".json") || word.ends_with(".yaml")) {  // llamafactory-cli train FILE
       add_usual(settings, named_settings(path, std::string(word)));
-    else if (word.ends_with(".py"))
+    } else if (word.ends_with(".py")) {
       add_recipe_beside(settings, path, std::string(word));
+      add_training_script(settings, path, std::string(word));
+    }
   const std::string *module = settings.find("module"), *function = settings.find("config");
   if (module == nullptr || function == nullptr) return;
   const std::string file = *module + ".py";

@@ -38,8 +38,7 @@ class NanotronFacts : public Translator {
       set("model.qkv_biases", true);
     if (word("optimizer.optimizer_factory.name") == "sgd")
       set("plan.optimizer", std::string("sgd"));
-    const bool reduces = word("parallelism.tp_mode") == "REDUCE_SCATTER";
-    if (integer("parallelism.tp").value_or(1) > 1) set("plan.sequence_parallel", reduces);
+    if (integer("parallelism.tp").value_or(1) > 1) sequence_parallel();
     const std::string engine = word("parallelism.pp_engine");
     if (engine == "afab") set("plan.schedule", std::string("gpipe"));
     const Number zero = integer("optimizer.zero_stage").value_or(0);
@@ -62,6 +61,15 @@ class NanotronFacts : public Translator {
   }
 
  private:
+  void sequence_parallel() {
+    const bool reduces = word("parallelism.tp_mode") == "REDUCE_SCATTER";
+    const bool experts = facts_.find("model.experts") != nullptr;
+    set("plan.sequence_parallel", reduces || experts);
+    if (experts && !reduces)
+      note(
+          "tp_mode: tensor ranks that all send every token to its experts are not modelled: they "
+          "are taken to cut the sequence, as with REDUCE_SCATTER.");
+  }
   /// Of its Qwen (nn/moe.py, config/models_config.py: MoEConfig) and of examples/moe
   /// (LlaMoEConfig). Returns the expert degree: its expert ranks are ranks beside those of all
   /// other degrees.

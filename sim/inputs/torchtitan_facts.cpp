@@ -59,8 +59,10 @@ void TorchtitanFacts::add(const Catalogue& catalogue) {
     std::string entry = *model + "-" + *flavor;
     for (char& c : entry) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     entry = entry_of(*model, *flavor, entry);
-    set("model.name", entry);
-    if (!catalogue.has("models", entry)) ffn();
+    if (!set_debug_model(facts_, *model, *flavor, catalogue, source_)) {
+      set("model.name", entry);
+      if (!catalogue.has("models", entry)) ffn();
+    }
     if (*model == "qwen3_5") {
       set("model.tied_embeddings", false);  // its head is its own (models/qwen3_5/__init__.py)
       note("The encoder of images is not forecast.");

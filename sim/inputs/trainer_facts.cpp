@@ -8,6 +8,7 @@
 #include "sim/files/numbers.hpp"
 #include "sim/files/split.hpp"
 #include "sim/inputs/formats.hpp"
+#include "sim/inputs/training_script.hpp"
 #include "sim/inputs/translator.hpp"
 #include "sim/launch/trainer_words.hpp"
 #include "sim/scripts/text_pieces.hpp"
@@ -34,10 +35,12 @@ class TrainerFacts : public Translator {
     batch();
     recompute();
     precision();
-    adapters();
+    adapters(catalogue);
     optimizer();
     machine();
     software();
+    if (const std::string* script = settings_.find(std::string(training_script)))
+      note(fmt::format("What the command does not say is as literals in {} have it.", *script));
     if (!assumed_.empty())
       note(fmt::format("As the framework has it where nothing is said: {}.",
                        fmt::join(assumed_, ", ")));
@@ -313,7 +316,7 @@ class TrainerFacts : public Translator {
     return kind == "lora" || kind == "qlora" || kind == "oft" || flag_in(kind).value_or(false);
   }
 
-  void adapters() {
+  void adapters(const Catalogue& catalogue) {
     const std::string kind = meaning("adapted");
     if (!adapted()) {
       if (is_on(kind) && kind != "full")
@@ -330,7 +333,7 @@ class TrainerFacts : public Translator {
           fmt::format("oft is taken as adapters of rank {}, which have as many parameters.", rank));
     }
     set("model.lora_rank", rank);
-    targets();
+    set_adapter_targets(facts_, meaning("lora_targets"), on("lora_all"), catalogue, source_);
     frozen_weights(kind);
     if (const auto dropout = number_in<double>(meaning("lora_dropout")); dropout && *dropout > 0)
       set("model.lora_dropout", true);
@@ -348,17 +351,6 @@ class TrainerFacts : public Translator {
         note(fmt::format("The model's file is in few bits ({}): taken as nf4.", form));
         return set("model.lora_base", std::string("nf4"));
       }
-  }
-
-  /// "[q_proj, v_proj]", "all", "all-linear"; nothing said: the default of PEFT.
-  void targets() {
-    const std::string list = meaning("lora_targets");
-    const bool all = on("lora_all") || list.starts_with("all");
-    TomlValue::Array out;
-    for (const char* name : {"q", "k", "v", "o", "gate", "up", "down"})
-      if (all || list.find(std::string(name) + "_proj") != std::string::npos)
-        out.push_back(toml_text(name, ""));
-    if (!out.empty()) facts_.set("model.lora_targets", {std::move(out), ""}, source_);
   }
 
   /// DeepSpeed's file goes before the trainer's (transformers integrations/deepspeed.py, recalled).

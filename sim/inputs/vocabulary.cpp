@@ -26,9 +26,12 @@ Count vocabulary_of(const std::string& model, const Catalogue& catalogue) {
   return count_in(catalogue.entry("models", last, "the tokenizer"), "vocab");
 }
 
-/// GPT-2's byte pairs; SentencePiece models of Llama 1 and 2. Others are files of any size.
+/// GPT-2's byte pairs; SentencePiece models of Llama 1 and 2; what TikTokenizer cuts its file to.
+/// Others are files of any size.
 Count vocabulary_of_kind(const std::string& kind) {
   constexpr std::int64_t gpt2 = 50'257, llama2 = 32'000;
+  constexpr std::int64_t tiktoken = 131'072;  // DEFAULT_TIKTOKEN_MAX_VOCAB, at d98e8a6 (2026-08)
+  if (kind == "TikTokenizer") return tiktoken;
   if (kind == "GPT2BPETokenizer") return gpt2;
   if (kind == "Llama2Tokenizer") return llama2;
   return std::nullopt;

@@ -13,5 +13,6 @@ LaunchWords llama_factory_v1_words();  // its second generation: USE_V1=1
 LaunchWords axolotl_words();           // Axolotl's YAML
 LaunchWords swift_words();             // ms-swift's arguments
 LaunchWords deepspeed_words();         // DeepSpeed's JSON
+LaunchWords deepspeed_chat_words();    // arguments of DeepSpeed-Chat's steps
 
 }  // namespace stepcast::sim

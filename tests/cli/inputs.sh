@@ -20,6 +20,7 @@ done <<END
 qwen3_30b_megatron.sh
 axolotl_lora.yaml --nodes 1
 deepspeed_auto.json --nodes 1 --model llama3-8b --sequence 4096 --local-batch 1
+deepspeed_chat.sh
 verl_grpo.sh
 verl_sft.sh
 llama_factory_full.yaml --nodes 1
@@ -38,6 +39,9 @@ END
 expect 0 'Read as the YAML of Axolotl: ' run "$files/axolotl_lora.yaml" --gpu h100 --nodes 1
 expect 3 'give it: --model llama3-8b --sequence 8192 --gpu h100 --nodes 2 --global-batch 256' \
   run "$files/deepspeed_auto.json"
+sed 's/^\[model\]/[model]\nconverters = ["mx"]/' "$files/torchtitan_llama3_70b.toml" >"$work/mx.toml"
+expect 3 'give it: --nodes 2; and besides: h100-sxm5-80gb cannot run recipe "mxfp8"' \
+  run "$work/mx.toml" --gpu h100
 expect 3 'does not say cluster.node, give it: --gpu h100' run "$files/verl_grpo.sh"
 echo 'python3 -m verl.trainer.main_generation model.path=Qwen/Qwen3-8B' >"$work/samples.sh"
 expect 3 'calls a program of verl that trains nothing' run "$work/samples.sh" --gpu h100

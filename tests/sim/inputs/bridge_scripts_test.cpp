@@ -71,6 +71,15 @@ TEST_CASE("a recipe of adapters trains adapters, beside experts too") {
   CHECK_THAT(integer(dense, "model.lora_targets"), Contains("gate"));
   text.replace(text.find("gpt_oss_20b"), 11, "nemotron_3_nano");
   CHECK_THAT(integer(input_of(text, "job.sh"), "model.lora_targets"), !Contains("gate"));
+  text.replace(text.find("nemotron_3_nano"), 15, "deepseek_v3");
+  for (const char* said : {"", "model.mtp_num_layers=1 "}) {
+    std::string further = text;
+    further.replace(further.find("train.micro"), 0, said);
+    const LaunchInput input = input_of(further, "job.sh");
+    CHECK(integer(input, "model.mtp_layers") == "0");
+    CHECK(says(input.facts.notes, "beside a module for further tokens (MTP)"));
+  }
+  CHECK(integer(dense, "model.mtp_layers").empty());
 }
 
 TEST_CASE("in a checkout the driver is no recipe, and the recipe's own source says the rest") {

@@ -96,3 +96,49 @@ TEST_CASE("experts without a width of their own have that of a dense layer") {
   CHECK(text_of(input_of("a.py --num-layers 4 --hidden-size 512 --num-experts 4\n", "a.sh").facts,
                 "model.expert_ffn") == "2048");
 }
+
+TEST_CASE("latent attention rotates a part of each head, whatever positions the embedding has") {
+  const LaunchInput input = input_of(
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 "
+      "--num-attention-heads 8 --seq-length 1024 --max-position-embeddings 1024 "
+      "--multi-latent-attention --kv-lora-rank 32 --qk-head-dim 64 --qk-pos-emb-head-dim 32 "
+      "--v-head-dim 64 --micro-batch-size 1 --global-batch-size 16 "
+      "--vocab-size 32000 --bf16\n",
+      "run.sh");
+  CHECK(scenario_of(input, 1).model.rope);
+  CHECK(says(input.facts.notes, "Biases beside latent attention are left out"));
+}
+
+TEST_CASE("a command of Megatron-LM that a variable tells everything is asked for all of it") {
+  const LaunchInput input = input_of(
+      "#!/bin/bash\nCMD=\"python -u ${CODE}/pretrain_gpt.py ${PARAMS}\"\n"
+      "srun -l sh -c \"${CMD}\"\n",
+      "run.sh");
+  CHECK(input.format == "the arguments of Megatron-LM");
+  CHECK(missing_keys(facts_document(input.facts, "run.sh"), input.facts, catalogue()).size() == 5);
+  Facts told = input.facts;
+  told.set("model.sequence", {std::int64_t{8192}, ""}, "--sequence");
+  told.set("batch.global", {std::int64_t{256}, ""}, "--global-batch");
+  LaunchInput whole = input;
+  whole.facts = told;
+  CHECK(scenario_of(whole, 2, "llama3-8b").model.rope);  // no default of a model of no file
+}
+
+TEST_CASE("beside what is missing stands what refuses the plan on any number of nodes") {
+  const std::string plan =
+      "pretrain_gpt.py --num-layers 6 --hidden-size 512 --num-attention-heads 8 --seq-length 1024 "
+      "--max-position-embeddings 1024 --micro-batch-size 1 --vocab-size 32000 --bf16 "
+      "--pipeline-model-parallel-size 4";
+  const auto besides = [&](const std::string& more) {
+    const LaunchInput input = input_of("torchrun " + plan + more + "\n", "run.sh");
+    TomlValue document = facts_document(input.facts, "run.sh");
+    set_path(document, "cluster.node", toml_text("dgx-h100", "--gpu"));
+    const auto missing = missing_keys(document, input.facts, catalogue());
+    CHECK(missing.size() == 2);  // nodes and a batch
+    return refusal_besides(document, input.facts, catalogue(), missing);
+  };
+  CHECK(besides("").empty());
+  CHECK(besides(" --tensor-model-parallel-size 2").empty());
+  CHECK_THAT(besides(" --num-virtual-stages-per-pipeline-rank 2"),
+             Catch::Matchers::Contains("exceeds the 6 layers"));
+}

@@ -351,6 +351,7 @@ TEST_CASE("a vocabulary that is not said is as large as the tokenizer's file is 
   CHECK(vocabulary("utils/sp_2_256k.model") == 256'000);
   CHECK(vocabulary("spiece_32k_en.model") == 32'000);
   CHECK(vocabulary("tokenizer.model") == std::nullopt);
+  CHECK(vocabulary("mine.json --tokenizer-type TikTokenizer") == 131'072);
   CHECK(vocabulary("checkpoint_5k.model") == std::nullopt);  // too few for a vocabulary
 }
 
@@ -380,4 +381,13 @@ TEST_CASE("nanotron's experts, and its expert ranks beside all others") {
   CHECK(spread.facts.ranks == 8);
   CHECK(spread.facts.integer("batch.global") == 16);
   CHECK(scenario_of(spread, 1).plan.expert.degree == 2);
+  const LaunchInput whole = input_of(
+      "model:\n  dtype: bfloat16\n  model_config:\n    num_hidden_layers: 2\n"
+      "    hidden_size: 256\n    num_attention_heads: 4\n    num_key_value_heads: 4\n"
+      "    intermediate_size: 512\n    vocab_size: 32000\n    moe_num_experts: 4\n"
+      "parallelism:\n  dp: 4\n  tp: 2\n  pp: 1\n  tp_mode: ALL_REDUCE\n" +
+          rest,
+      "moe.yaml");
+  CHECK(scenario_of(whole, 1).plan.sequence_parallel);
+  CHECK(says(whole.facts.notes, "they are taken to cut the sequence"));
 }

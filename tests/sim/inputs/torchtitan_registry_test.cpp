@@ -55,3 +55,26 @@ TEST_CASE("a command that names a function of qwen3_5 has its plan and a head of
   CHECK(s.plan.recompute == workloads::Recompute::full);
   CHECK(says(input.facts.notes, "The encoder of images is not forecast"));
 }
+
+TEST_CASE("its models for trying things out have the sizes of its sources") {
+  const auto flavor = [](const std::string& module, const std::string& name) {
+    const LaunchInput input = input_of("from torchtitan.models." + module +
+                                           " import model_registry\n\n\ndef small():\n"
+                                           "    return Trainer.Config(\n"
+                                           "        model_spec=model_registry(\"" +
+                                           name +
+                                           "\"),\n        training=TrainingConfig("
+                                           "max_context_length=512),\n    )\n",
+                                       "torchtitan/models/" + module + "/config_registry.py#small");
+    return scenario_of(input, 1).model;
+  };
+  CHECK(workloads::parameters(flavor("llama3", "debugmodel")) ==
+        2 * 2048 * 256 + 6 * (4 * 256 * 256 + 3 * 256 * 768 + 2 * 256) + 256);
+  const workloads::TransformerShape experts = flavor("qwen3", "debugmodel_moe");
+  CHECK(experts.experts.count == 64);
+  CHECK(experts.ffn_hidden == 0);
+  CHECK(experts.layers == 8);
+  CHECK(flavor("deepseek_v3", "debugmodel").latent.kv_rank == 512);
+  CHECK(flavor("gpt_oss", "debugmodel").experts.count == 8);
+  CHECK(flavor("qwen3_5", "debugmodel").heads == 4);
+}

@@ -381,6 +381,13 @@ TEST_CASE("what counts as understood of the stacks around transformers changes w
               with({{"train_batch_size", "64"}, {"bf16.enabled", "true"}},
                    {{"zero_optimization.stage", "1"}})},
              {}});
+  const Base chat = {{"model_name_or_path", "qwen3-8b"}, {"data_split", "2,4,4"}};
+  const Base actor = {{"actor_model_name_or_path", "qwen3-8b"}, {"actor_zero_stage", "3"}};
+  check_law({deepspeed_chat_words(),
+             {chat, actor, with(chat, {{"only_optimize_lora", "true"}}),
+              with(actor, {{"only_optimize_lora", "true"}}), with(chat, {{"num_gpus", "8"}}),
+              with(chat, {{"zero_stage", "3"}})},
+             {}});
   const Base axolotl = {{"base_model", "qwen3-8b"}, {"micro_batch_size", "2"}};
   check_law({axolotl_words(),
              {axolotl, with(axolotl, {{"adapter", "lora"}}),
