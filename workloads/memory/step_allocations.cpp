@@ -34,6 +34,7 @@ class AllocationWriter {
     logits_ = TensorSizes({kept.back()});
     kept.pop_back();
     head_ = TensorSizes(std::move(kept));
+    logits_before_copy_ = head.logits_before_copy();
     loss_forward_ = TensorSizes(head.loss_forward_tensors());
     loss_work_ = TensorSizes(head.loss_work_tensors());
   }
@@ -273,7 +274,10 @@ class AllocationWriter {
     gather_words();
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
     add_all(head, TensorKind::logits, head_);
+    Tensors before{};
+    add_to(before, TensorKind::logits, logits_before_copy_);
     add_all(brief_, TensorKind::logits, loss_forward_);
+    free(before);
     add_all(head, TensorKind::logits, logits_);
     free(brief_);
     if (loss_forward_.sum == 0) loss_peak();
@@ -494,6 +498,7 @@ class AllocationWriter {
   StateTensors<Sink> states_;
   std::vector<LayerTensors> tensors_;  // by kind of layer
   TensorSizes head_, logits_, loss_forward_, loss_work_;
+  std::int64_t logits_before_copy_ = 0;
   std::int64_t gathered_layer_;
   const Software& software_;
   Tensors of_step_{}, gradients_{}, root_gradients_{}, reduced_{};
