@@ -256,7 +256,7 @@ class AllocationWriter {
     const LayerTensors& of_layer = tensors_of(layer_of(turn, i));
     Kept kept;
     if (recomputed(i)) {
-      add_to(kept.attention, TensorKind::activations, r_.sizes.local_bytes());
+      forward_without_graph(of_layer, kept);
     } else {
       add_all(kept.attention, TensorKind::activations, of_layer.attention);
       add_all(kept.mlp, TensorKind::activations, of_layer.mlp);
@@ -266,6 +266,22 @@ class AllocationWriter {
     if (away(turn, i) > 0) leaving_.push_back({{turn.micro_batch, turn.chunk}, i + 1});
     add_all(brief_, TensorKind::work, of_layer.forward_work);
     free(brief_);
+  }
+
+  /// Of a layer that runs again in backward: each half's tensors are there until the half is over,
+  /// since names of its function hold them, and only then its output, which the next layer keeps.
+  /// Where outputs lie among what was freed decides what the halves of later layers find
+  /// (CheckpointFunction of torch/utils/checkpoint.py at v2.4.1, read 2026-11).
+  void forward_without_graph(const LayerTensors& of_layer, Kept& kept) {
+    add_all(brief_, TensorKind::work, of_layer.attention_alone);
+    add_to(brief_, TensorKind::work, of_layer.scores);
+    Tensors between{}, mlp{};
+    add_to(between, TensorKind::work, r_.sizes.local_bytes());
+    free(brief_);
+    add_all(mlp, TensorKind::work, of_layer.mlp_alone);
+    add_to(kept.attention, TensorKind::activations, r_.sizes.local_bytes());
+    free(mlp);
+    free(between);
   }
 
   void end_forward(const Turn& turn) {

@@ -23,6 +23,10 @@ class ActivationMemory {
   std::vector<std::int64_t> layer_tensors() const;
   std::vector<std::int64_t> attention_tensors() const;
   std::vector<std::int64_t> mlp_tensors() const;
+  /// What is there until a half is over where nothing is kept for backward: what the norm feeds. A
+  /// norm's own copies are gone when it returns, and its input is the layer's or the half's before.
+  std::vector<std::int64_t> attention_alone_tensors() const;
+  std::vector<std::int64_t> mlp_alone_tensors() const;
   std::int64_t layer_without_recompute() const;
   /// Kept per layer under the plan's recompute.
   std::int64_t layer() const;
