@@ -35,6 +35,8 @@ struct LayerTensors {
       : memory(in, kind),
         attention(in.operators_again() ? memory.operator_tensors() : memory.attention_tensors()),
         mlp(in.operators_again() ? std::vector<std::int64_t>{} : memory.mlp_tensors()),
+        attention_alone(memory.attention_alone_tensors()),
+        mlp_alone(memory.mlp_alone_tensors()),
         again(in.operators_again() ? memory.tensors_again() : std::vector<std::int64_t>{}),
         forward_work(memory.forward_work_tensors()),
         mlp_work(memory.work_tensors()),
@@ -53,6 +55,7 @@ struct LayerTensors {
 
   ActivationMemory memory;
   TensorSizes attention, mlp;  // what is kept, by halves; by operators all of it in the first
+  TensorSizes attention_alone, mlp_alone;  // of a forward that keeps none of them
   TensorSizes again, forward_work, mlp_work, attention_work;
   TensorSizes last_gradient{}, gradients;  // of the last product's weights; of all others
   std::int64_t scores, output_gradients;

@@ -34,6 +34,7 @@ class AllocationWriter {
     logits_ = TensorSizes({kept.back()});
     kept.pop_back();
     head_ = TensorSizes(std::move(kept));
+    logits_before_copy_ = head.logits_before_copy();
     loss_forward_ = TensorSizes(head.loss_forward_tensors());
     loss_work_ = TensorSizes(head.loss_work_tensors());
   }
@@ -255,7 +256,7 @@ class AllocationWriter {
     const LayerTensors& of_layer = tensors_of(layer_of(turn, i));
     Kept kept;
     if (recomputed(i)) {
-      add_to(kept.attention, TensorKind::activations, r_.sizes.local_bytes());
+      forward_without_graph(of_layer, kept);
     } else {
       add_all(kept.attention, TensorKind::activations, of_layer.attention);
       add_all(kept.mlp, TensorKind::activations, of_layer.mlp);
@@ -267,13 +268,32 @@ class AllocationWriter {
     free(brief_);
   }
 
+  /// Of a layer that runs again in backward: each half's tensors are there until the half is over,
+  /// since names of its function hold them, and only then its output, which the next layer keeps.
+  /// Where outputs lie among what was freed decides what the halves of later layers find
+  /// (CheckpointFunction of torch/utils/checkpoint.py at v2.4.1, read 2026-11).
+  void forward_without_graph(const LayerTensors& of_layer, Kept& kept) {
+    add_all(brief_, TensorKind::work, of_layer.attention_alone);
+    add_to(brief_, TensorKind::work, of_layer.scores);
+    Tensors between{}, mlp{};
+    add_to(between, TensorKind::work, r_.sizes.local_bytes());
+    free(brief_);
+    add_all(mlp, TensorKind::work, of_layer.mlp_alone);
+    add_to(kept.attention, TensorKind::activations, r_.sizes.local_bytes());
+    free(mlp);
+    free(between);
+  }
+
   void end_forward(const Turn& turn) {
     end_gathers();
     if (!last_part(turn)) return;
     gather_words();
     Tensors& head = heads_[{turn.micro_batch, turn.chunk}];
     add_all(head, TensorKind::logits, head_);
+    Tensors before{};
+    add_to(before, TensorKind::logits, logits_before_copy_);
     add_all(brief_, TensorKind::logits, loss_forward_);
+    free(before);
     add_all(head, TensorKind::logits, logits_);
     free(brief_);
     if (loss_forward_.sum == 0) loss_peak();
@@ -494,6 +514,7 @@ class AllocationWriter {
   StateTensors<Sink> states_;
   std::vector<LayerTensors> tensors_;  // by kind of layer
   TensorSizes head_, logits_, loss_forward_, loss_work_;
+  std::int64_t logits_before_copy_ = 0;
   std::int64_t gathered_layer_;
   const Software& software_;
   Tensors of_step_{}, gradients_{}, root_gradients_{}, reduced_{};

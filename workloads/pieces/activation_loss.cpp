@@ -154,10 +154,24 @@ std::vector<std::int64_t> ActivationMemory::loss_work_tensors() const {
   return std::vector<std::int64_t>(static_cast<std::size_t>(work_of_logit() / 4), 4 * logits());
 }
 
+/// 16-bit logits that their fp32 copy is made of, and that are gone before it is shifted
+/// (LlamaForCausalLM.forward of transformers at v4.45.2, modeling_llama.py: the same name holds
+/// both; read 2026-11).
+std::int64_t ActivationMemory::logits_before_copy() const {
+  return shifts_copy() ? sizes_.element * logits() : 0;
+}
+
+bool ActivationMemory::shifts_copy() const {
+  const LossSoftware& loss = in_.software.loss;
+  return loss.memory == LossMemory::shifted && loss.form == LossForm::whole;
+}
+
 /// Logits, their fp32 copy and, of a cut vocabulary, that less its maximum. The two or three lie
 /// before log-softmax: the first gradient takes the fp32 copy's place, the last one finds none that
-/// holds it (torch._log_softmax, torch/distributed/tensor/parallel/loss.py; read 2026-11).
+/// holds it (torch._log_softmax, torch/distributed/tensor/parallel/loss.py; read 2026-11). Shifted:
+/// the fp32 copy, which lies before what is shifted.
 std::vector<std::int64_t> ActivationMemory::loss_forward_tensors() const {
+  if (shifts_copy()) return {4 * logits()};
   if (!eager_loss_dropped()) return {};
   std::vector<std::int64_t> out{sizes_.element * logits(), 4 * logits()};
   if (in_.plan.tensor > 1) out.push_back(4 * logits());

@@ -406,6 +406,16 @@ std::vector<std::int64_t> ActivationMemory::attention_work_tensors() const {
   return out;
 }
 
+std::vector<std::int64_t> ActivationMemory::attention_alone_tensors() const {
+  std::vector<std::int64_t> out = mixer_tensors();
+  for (const std::int64_t bytes : adapters()) out.push_back(bytes);
+  return out;
+}
+
+std::vector<std::int64_t> ActivationMemory::mlp_alone_tensors() const {
+  return kind_.mlp == Mlp::none ? std::vector<std::int64_t>{} : mlp_half().kept;
+}
+
 std::vector<std::int64_t> ActivationMemory::forward_work_tensors() const {
   if (!kind_.experts())
     return {ceil_div(sizes_.ffn_bytes(), in_.plan.mlp_tiles), sizes_.hidden_bytes(), wide_weight()};

@@ -23,6 +23,10 @@ class ActivationMemory {
   std::vector<std::int64_t> layer_tensors() const;
   std::vector<std::int64_t> attention_tensors() const;
   std::vector<std::int64_t> mlp_tensors() const;
+  /// What is there until a half is over where nothing is kept for backward: what the norm feeds. A
+  /// norm's own copies are gone when it returns, and its input is the layer's or the half's before.
+  std::vector<std::int64_t> attention_alone_tensors() const;
+  std::vector<std::int64_t> mlp_alone_tensors() const;
   std::int64_t layer_without_recompute() const;
   /// Kept per layer under the plan's recompute.
   std::int64_t layer() const;
@@ -46,6 +50,7 @@ class ActivationMemory {
   /// The same tensor by tensor; and what forward makes before the logits that it keeps, and frees
   /// when they are there: where tensors of this size lie decides what is reserved.
   std::vector<std::int64_t> loss_work_tensors() const;
+  std::int64_t logits_before_copy() const;
   std::vector<std::int64_t> loss_forward_tensors() const;
   /// Short-lived tensors of one layer's backward in the MLP's half, beside all that the layer has
   /// kept, among them those of parts that run again; then in attention's, beside its own; and of
@@ -91,6 +96,7 @@ class ActivationMemory {
   std::int64_t kept_of_logit() const;
   std::int64_t kept_of_loss() const;
   std::int64_t work_of_logit() const;
+  bool shifts_copy() const;
   bool eager_loss_dropped() const;
   bool composite_norm() const;
   LayerInputs layer_;

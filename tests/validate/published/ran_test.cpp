@@ -61,6 +61,9 @@ TEST_CASE("law: every shipped row of what ran is counted once") {
   CHECK(s.aside == 18);  // 6 of AMD, 12 of GeForce and RTX
   CHECK(s.ran >= 40);
   CHECK(s.died >= 15);
+  // Of runs that died nine of ten are foreseen, of those that ran at most 3 % are refused.
+  CHECK(10 * s.foreseen_died >= 9 * s.died);
+  CHECK(100 * s.refused_ran <= 3 * s.ran);
 }
 
 TEST_CASE("law: what is not entered says why, and what is open says what was taken") {

@@ -96,6 +96,27 @@ TEST_CASE("after a step only states are left, and the second step takes what the
   }
 }
 
+TEST_CASE("a layer that runs again makes its tensors in forward too, and keeps its output alone") {
+  ParallelPlan plan = plan_of(DataParallel::ddp, 1);
+  plan.recompute = Recompute::full;
+  const TransformerShape shape = llama_1b();
+  const Precision precision;
+  for (const Software& software : {eager(), fused()}) {
+    const StepInputs in{shape, plan, one, precision, software};
+    const StepAllocations steps = step_allocations(in, 0);
+    std::map<TensorKind, std::int64_t> made;
+    for (std::size_t i = steps.turns[0].first; i < steps.turns[1].first; ++i)
+      made[steps.order[i].kind] += steps.order[i].bytes;
+    const ActivationMemory layer(in);
+    // All but the inputs of its two norms, or their own copies of them, and what lies between.
+    const std::int64_t norm = (software.eager() ? 6 : 2) * 4096 * shape.hidden;
+    std::int64_t work = layer.layer_without_recompute() - 2 * norm + layer.layer();
+    for (const std::int64_t bytes : layer.forward_work_tensors()) work += bytes;
+    CHECK(made[TensorKind::work] == shape.layers * work);
+    CHECK(made[TensorKind::activations] == (shape.layers + 1) * layer.layer());
+  }
+}
+
 TEST_CASE("where memory is planned, reserved is what is allocated") {
   Software software = fused();
   software.memory.allocator = Allocator::planned;
@@ -205,7 +226,7 @@ TEST_CASE("a loss in one place keeps the softmax alone and needs 10 bytes a logi
   CHECK(peak(LossMemory::shifted) == 8 * each);
 }
 
-TEST_CASE("logits that the script drops leave a hole that the last gradient does not fit") {
+TEST_CASE("logits that are dropped or shifted leave a hole that what comes later does not fit") {
   constexpr Batch long_batch{.micro_batch = 4, .micro_batches = 1, .sequence = 4096};
   for (const std::int64_t tensor : {1, 2}) {
     Software software = eager();
@@ -221,6 +242,8 @@ TEST_CASE("logits that the script drops leave a hole that the last gradient does
     const double each = 4 * 4096.0 * 32000 / static_cast<double>(tensor);
     CHECK(unused(LossMemory::dropped) >= 2 * each);
     CHECK(unused(LossMemory::kernels) < 2 * each);
+    // 16-bit logits that are gone when what was made of them in fp32 is shifted: 2 bytes.
+    CHECK(unused(LossMemory::shifted) >= 2 * each);
   }
 }
 
