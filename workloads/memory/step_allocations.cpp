@@ -271,7 +271,7 @@ class AllocationWriter {
   /// Of a layer that runs again in backward: each half's tensors are there until the half is over,
   /// since names of its function hold them, and only then its output, which the next layer keeps.
   /// Where outputs lie among what was freed decides what the halves of later layers find
-  /// (CheckpointFunction of torch/utils/checkpoint.py at v2.4.1, read 2026-11).
+  /// (CheckpointFunction of torch/utils/checkpoint.py, whose copies were read 2026-11).
   void forward_without_graph(const LayerTensors& of_layer, Kept& kept) {
     add_all(brief_, TensorKind::work, of_layer.attention_alone);
     add_to(brief_, TensorKind::work, of_layer.scores);
