@@ -17,12 +17,6 @@ bool any(const Settings& settings, std::string_view beginning) {
   return at != settings.all().end() && at->first.starts_with(beginning);
 }
 
-/// The program that a command line calls.
-bool calls(const Settings& settings, std::string_view program) {
-  const std::string* called = settings.find("@program");
-  return called != nullptr && called->find(program) != std::string::npos;
-}
-
 /// Where no argument says the layers, the parser's defaults are none of the model that --model
 /// names.
 void without_shape(Facts& facts) {
@@ -240,6 +234,11 @@ std::vector<LaunchWords> InputFormat::tables() const {
 }
 
 std::span<const InputFormat> input_formats() { return formats; }
+
+bool calls(const Settings& settings, std::string_view program) {
+  const std::string* called = settings.find("@program");
+  return called != nullptr && called->find(program) != std::string::npos;
+}
 
 const InputFormat* format_of(const Settings& settings) {
   for (const InputFormat& format : input_formats())

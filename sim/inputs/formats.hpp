@@ -27,6 +27,9 @@ std::span<const InputFormat> input_formats();
 /// The format of these settings; null: none that is known.
 const InputFormat* format_of(const Settings& settings);
 
+/// Whether the command line calls this program.
+bool calls(const Settings& settings, std::string_view program);
+
 // One function a family of formats.
 void add_trainer_facts(Facts& facts, const Settings& settings, const Catalogue& catalogue,
                        const std::string& source);
@@ -62,7 +65,8 @@ bool has_experts(const Facts& facts, const Catalogue& catalogue, const std::stri
 
 /// "[q_proj, v_proj]", "all", "all-linear", or `all` of them: of the named model's products those
 /// that PEFT finds as linear layers. Nothing said: its default.
-void set_adapter_targets(Facts& facts, const std::string& list, bool all,
+/// `linear_experts`: so are routed experts, as with Megatron's layers.
+void set_adapter_targets(Facts& facts, const std::string& list, bool all, bool linear_experts,
                          const Catalogue& catalogue, const std::string& source);
 
 /// The entry or id that the name of a file holds, "qwen3_8b_sft.yaml"; empty: none.

@@ -116,14 +116,14 @@ bool has_experts(const Facts& facts, const Catalogue& catalogue, const std::stri
   return entry && entry->find("experts") != nullptr;
 }
 
-void set_adapter_targets(Facts& facts, const std::string& list, bool all,
+void set_adapter_targets(Facts& facts, const std::string& list, bool all, bool linear_experts,
                          const Catalogue& catalogue, const std::string& source) {
   const auto entry = named_entry(facts, catalogue, source);
   const auto has = [&](const char* key) { return entry && entry->find(key) != nullptr; };
   const TomlValue* activation = has("activation") ? entry->find("activation") : nullptr;
   const bool gated =
       activation == nullptr || activation->text() == nullptr || *activation->text() == "swiglu";
-  const bool experts = has("experts");
+  const bool experts = has("experts") && !linear_experts;
   const bool beside_mlp = !experts || has("ffn_hidden") || has("shared_expert_ffn");
   all = all || list.starts_with("all");
   bool mlp = false;

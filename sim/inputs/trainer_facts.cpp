@@ -77,7 +77,11 @@ class TrainerFacts : public Translator {
   Number degree(std::string_view about) const { return number(about).value_or(1); }
   /// LLaMA-Factory's second generation: a trainer of its own beside transformers'.
   bool v1() const { return tables_[0].data() == llama_factory_v1_words().data(); }
-  bool megatron() const { return said("pipeline") != nullptr || said("zero1") != nullptr; }
+  /// ms-swift's trainer over Megatron, whose command may say neither.
+  bool megatron() const {
+    return said("pipeline") != nullptr || said("zero1") != nullptr ||
+           calls(settings_, "megatron sft") || calls(settings_, "megatron pt");
+  }
 
   /// Files of LLaMA-Factory that make no step, or one that no GPU makes.
   void only_training() const {
@@ -333,7 +337,8 @@ class TrainerFacts : public Translator {
           fmt::format("oft is taken as adapters of rank {}, which have as many parameters.", rank));
     }
     set("model.lora_rank", rank);
-    set_adapter_targets(facts_, meaning("lora_targets"), on("lora_all"), catalogue, source_);
+    set_adapter_targets(facts_, meaning("lora_targets"), on("lora_all"), megatron(), catalogue,
+                        source_);
     frozen_weights(kind);
     if (const auto dropout = number_in<double>(meaning("lora_dropout")); dropout && *dropout > 0)
       set("model.lora_dropout", true);
