@@ -155,8 +155,8 @@ std::vector<std::int64_t> ActivationMemory::loss_work_tensors() const {
 }
 
 /// 16-bit logits that their fp32 copy is made of, and that are gone before it is shifted
-/// (LlamaForCausalLM.forward of transformers 4.45, modeling_llama.py, by copies of it: the same name
-/// holds both; read 2026-11).
+/// (LlamaForCausalLM.forward of transformers 4.45, modeling_llama.py, by copies of it: the same
+/// name holds both; read 2026-11).
 std::int64_t ActivationMemory::logits_before_copy() const {
   return shifts_copy() ? sizes_.element * logits() : 0;
 }
