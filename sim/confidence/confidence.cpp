@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "engine/check.hpp"
+#include "sim/confidence/case.hpp"
 #include "sim/confidence/memory_bar.hpp"
 #include "sim/confidence/own_runs.hpp"
 #include "sim/files/text_table.hpp"
