@@ -16,14 +16,16 @@ namespace {
 
 constexpr std::string_view allocator_names[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
 
-/// Variables that make a run wait, with the value that does and the key that says it.
+/// Variables that make a run wait, with the value that does, the key that says it and what it
+/// means.
 struct WaitingVariable {
   std::string_view name, value;
-  const char* key;
+  const char *key, *means;
 };
 constexpr WaitingVariable waiting_variables[] = {
-    {"CUDA_LAUNCH_BLOCKING", "1", "software.launch_blocking"},
-    {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", "software.collective_checks"},
+    {"CUDA_LAUNCH_BLOCKING", "1", "software.launch_blocking", "the host waits for each kernel"},
+    {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", "software.collective_checks",
+     "the hosts of a group meet before each collective"},
 };
 
 const WaitingVariable* waiting_variable(std::string_view name) {
@@ -176,7 +178,10 @@ void take_environment(Settings& settings, Facts& facts, std::span<const NamedTex
     taken.push_back(name);
     const std::string where = line_of(files, name);
     if (const WaitingVariable* waiting = waiting_variable(name)) {
-      if (value == waiting->value) facts.set(waiting->key, {true, ""}, where);
+      if (value != waiting->value) continue;
+      facts.set(waiting->key, {true, ""}, where);
+      facts.notes.push_back(
+          fmt::format("{}={}: {} ({}).", name, value, waiting->means, waiting->key));
       continue;
     }
     if (!name.starts_with("NCCL_")) {

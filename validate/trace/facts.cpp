@@ -105,6 +105,9 @@ sim::TomlValue document_of(const Facts& facts,
                            const std::vector<std::pair<std::string, sim::TomlValue>>& settings,
                            const sim::Catalogue& catalogue) {
   sim::TomlValue out = sim::facts_document(facts, "run.toml");
+  // What a run is measured against does not wait; that it does is a finding.
+  for (const char* waits : {"software.launch_blocking", "software.collective_checks"})
+    sim::erase_path(out, waits);
   for (const auto& [key, said] : settings) sim::set_path(out, key, said);
   sim::complete_machine(out, facts, catalogue);
   std::vector<std::string> missing;

@@ -55,6 +55,8 @@ TEST_CASE("a script's environment says what its hosts wait for") {
       input_beside("export CUDA_LAUNCH_BLOCKING=1\nexport TORCH_DISTRIBUTED_DEBUG=DETAIL");
   CHECK(text_of(input.facts, "software.launch_blocking") == "true");
   CHECK(text_of(input.facts, "software.collective_checks") == "true");
+  CHECK(says(input.facts.notes,
+             "TORCH_DISTRIBUTED_DEBUG=DETAIL: the hosts of a group meet before each collective"));
   const LaunchInput other =
       input_beside("export CUDA_LAUNCH_BLOCKING=0\nexport TORCH_DISTRIBUTED_DEBUG=INFO");
   CHECK(other.facts.find("software.launch_blocking") == nullptr);

@@ -180,6 +180,18 @@ TEST_CASE("every fact that the scenario says otherwise is named with both values
                      "Warning: torchtitan.log has batch.global = 8, the scenario 64."});
 }
 
+TEST_CASE("what a run is measured against does not wait as the run does") {
+  Facts facts = facts_of("torchtitan.log");
+  for (const char* waits : {"software.launch_blocking", "software.collective_checks"})
+    facts.set(waits, {true, ""}, "run.sh:2");
+  const sim::TomlValue measured_against = document_of(facts, {}, catalogue());
+  const sim::TomlValue as_asked =
+      document_of(facts, {{"software.collective_checks", {true, "--set"}}}, catalogue());
+  CHECK(sim::find_path(measured_against, "software.launch_blocking") == nullptr);
+  CHECK(sim::find_path(measured_against, "software.collective_checks") == nullptr);
+  CHECK(sim::find_path(as_asked, "software.collective_checks") != nullptr);
+}
+
 TEST_CASE("ranks that are no whole nodes are said, and what is left to the defaults") {
   Facts facts = facts_of("megatron.log");
   facts.ranks = 36;
