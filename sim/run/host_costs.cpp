@@ -14,8 +14,9 @@ constexpr double arm_over_x86 = 1.15;
 // What a check takes a rank of its group, over gloo. Several nodes: collectives of 16 to 512 ranks,
 // of any operation and size, take 0.31 to 0.41 ms a rank longer, mostly 0.32 (837 network tests of
 // nanotron's sweep on p5 nodes, 2024-12 to 2025-01; that TORCH_DISTRIBUTED_DEBUG=DETAIL is the
-// reason was inferred). One node: fitted on 130 of its training steps with 2, 4 and 8 tensor ranks,
-// which agree on it; 0.26 would suit those with 16, 0.36 to 0.41 those with 32.
+// reason was inferred). One node: of 160 of its training steps with 2, 4 and 8 tensor ranks 93 tell
+// 0.15 to 0.30 ms, their median is 0.22; the others are slower for a further reason that is not
+// known. Steps with 16 ranks tell 0.26 ms, those with 32 tell 0.4 and more.
 constexpr Duration check_on_one_node = 220_us, check_over_nodes = 320_us;
 
 /// Of collective_checks, by kind of group: a barrier that one host keeps and an exchange of what
