@@ -10,7 +10,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 stamps=build/check
-parts="golden gate replay package page whole clang asan tsan fuzz faults disks"
+parts="golden gate replay package page whole clang asan tsan fuzz faults"
 
 about() {
   case $1 in
@@ -24,8 +24,7 @@ about() {
     asan) echo "the suite under ASan and UBSan" ;;
     tsan) echo "what runs on several threads, under TSan" ;;
     fuzz) echo "twenty seconds of libFuzzer a reader" ;;
-    faults) echo "a thousand kills, pauses and resets" ;;
-    disks) echo "every writer on every disk that fails" ;;
+    faults) echo "a thousand kills, pauses and resets; every writer on every disk that fails" ;;
   esac
 }
 
@@ -44,9 +43,19 @@ run_part() {
       ;;
     whole) STEPCAST_CHECK=whole ./dev test ;;
     fuzz) ./dev fuzz all 20 ;;
-    faults) ./dev faults 1000 ;;
-    disks) ./dev faults disks ;;
+    faults) ./dev build && cmake --build --preset faults && faults_and_disks ;;
   esac
+}
+
+# Each keeps one core busy.
+faults_and_disks() {
+  python3 tests/faults/disks.py build/release . >"$stamps/disks.log" 2>&1 &
+  disks=$!
+  failed=0
+  python3 tests/faults/faults.py build/release 1000 || failed=1
+  wait $disks || failed=1
+  cat "$stamps/disks.log"
+  return $failed
 }
 
 # The commit; with a + where files differ from it.

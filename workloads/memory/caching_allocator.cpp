@@ -32,7 +32,8 @@ bool splits(bool small, std::int64_t left) {
 
 }  // namespace
 
-CachingAllocator::Id CachingAllocator::new_block(const MemoryBlock& block) {
+[[gnu::always_inline]] inline CachingAllocator::Id CachingAllocator::new_block(
+    const MemoryBlock& block) {
   if (unused_ids_.empty()) {
     blocks_.push_back(block);
     return static_cast<Id>(blocks_.size() - 1);
@@ -78,32 +79,21 @@ void CachingAllocator::give_back(FreeBlocks& pool) {
   }
 }
 
-void CachingAllocator::split(Id block, std::int64_t bytes) {
-  const MemoryBlock whole = blocks_[block];
-  const Id rest = new_block({.address = whole.address + bytes,
-                             .bytes = whole.bytes - bytes,
-                             .before = block,
-                             .after = whole.after,
-                             .segment = whole.segment,
-                             .stream = whole.stream,
-                             .small = whole.small});
-  if (whole.after != none) blocks_[whole.after].before = rest;
-  Pool& pool = pool_of(whole);
-  if (pool.last == block) pool.last = rest;
-  blocks_[block].after = rest;
-  blocks_[block].bytes = bytes;
-  pool.free.insert(blocks_, rest);
-}
-
-/// `next` is free and follows `block`, whose entry in the pool is made later.
-void CachingAllocator::join(Id block, Id next) {
-  const MemoryBlock gone = blocks_[next];
-  blocks_[block].bytes += gone.bytes;
-  blocks_[block].after = gone.after;
-  if (gone.after != none) blocks_[gone.after].before = block;
-  Pool& pool = pool_of(gone);
-  if (pool.last == next) pool.last = block;
-  unused_ids_.push_back(next);
+/// Takes the first `bytes` of a block for one of its own; what is left keeps its number.
+[[gnu::always_inline]] inline CachingAllocator::Id CachingAllocator::take_front(
+    Id block, std::int64_t bytes) {
+  const MemoryBlock& whole = blocks_[block];
+  const Id before = whole.before;
+  const Id front = new_block({.address = whole.address,
+                              .bytes = bytes,
+                              .before = before,
+                              .after = block,
+                              .segment = whole.segment,
+                              .stream = whole.stream,
+                              .small = whole.small});
+  if (before != none) blocks_[before].after = front;
+  blocks_[block].before = front;
+  return front;
 }
 
 /// What a new segment, or a grown one, takes from the card.
@@ -162,19 +152,24 @@ void CachingAllocator::give_back_all() {
   for (Pool& pool : pools_) expandable_ ? give_back_pages(pool) : give_back(pool.free);
 }
 
-std::optional<CachingAllocator::Id> CachingAllocator::allocate_in_room(std::int64_t bytes,
-                                                                       Stream stream) {
+CachingAllocator::Id CachingAllocator::allocate_in_room(std::int64_t bytes, Stream stream) {
   expects(bytes >= 0, "a size");
   const std::int64_t size = rounded(bytes, least_block);
   FreeBlocks& pool = pool_of(size <= largest_small, stream).free;
   Id id = pool.find(blocks_, size);
-  if (id != none) {
-    pool.erase(blocks_, id);
-  } else {
-    if (reserved_ + growth_for(size, stream) > card_) return std::nullopt;
-    id = new_segment(size, stream);
+  if (id == none) {
+    if (reserved_ + growth_for(size, stream) > card_) return none;
+    return use_new(size, stream);
   }
-  use(id, size);
+  const std::int64_t left = blocks_[id].bytes - size;
+  if (splits(blocks_[id].small, left)) {
+    const Id front = take_front(id, size);
+    pool.change(blocks_, id, blocks_[id].address + size, left);
+    id = front;
+  } else {
+    pool.erase(blocks_, id);
+  }
+  use(id);
   return id;
 }
 
@@ -185,13 +180,25 @@ CachingAllocator::Id CachingAllocator::allocate_on_full(std::int64_t bytes, Stre
     give_back_all();
     failed_ = !has_room(growth_for(size, stream)) || failed_;
   }
-  const Id id = new_segment(size, stream);
-  use(id, size);
+  return use_new(size, stream);
+}
+
+/// Of a new segment, what is left of which is free.
+CachingAllocator::Id CachingAllocator::use_new(std::int64_t size, Stream stream) {
+  Id id = new_segment(size, stream);
+  if (splits(blocks_[id].small, blocks_[id].bytes - size)) {
+    const Id front = take_front(id, size);
+    MemoryBlock& rest = blocks_[id];
+    rest.address += size;
+    rest.bytes -= size;
+    pool_of(rest).free.insert(blocks_, id);
+    id = front;
+  }
+  use(id);
   return id;
 }
 
-void CachingAllocator::use(Id id, std::int64_t size) {
-  if (splits(blocks_[id].small, blocks_[id].bytes - size)) split(id, size);
+[[gnu::always_inline]] inline void CachingAllocator::use(Id id) {
   MemoryBlock& block = blocks_[id];
   block.used = true;
   if (!expandable_) {
@@ -213,17 +220,38 @@ void CachingAllocator::free(Id id) {
     Segment& segment = segments_[blocks_[id].segment];
     if (--segment.used_blocks == 0) held_ -= segment.bytes;
   }
-  FreeBlocks& pool = pool_of(blocks_[id]).free;
-  if (const Id after = blocks_[id].after; after != none && !blocks_[after].used) {
-    pool.erase(blocks_, after);
-    join(id, after);
+  unite(id);
+}
+
+/// Makes a block that is no longer used free, one with its free neighbours.
+[[gnu::always_inline]] inline void CachingAllocator::unite(Id id) {
+  const MemoryBlock block = blocks_[id];
+  Pool& pool = pool_of(block);
+  const auto is_free = [&](Id other) { return other != none && !blocks_[other].used; };
+  if (is_free(block.before)) {
+    const MemoryBlock& before = blocks_[block.before];
+    std::int64_t bytes = before.bytes + block.bytes;
+    Id last = id;
+    if (is_free(block.after)) {
+      last = block.after;
+      bytes += blocks_[last].bytes;
+      pool.free.erase(blocks_, last);
+      unused_ids_.push_back(last);
+    }
+    const Id after = blocks_[last].after;
+    if (after != none) blocks_[after].before = block.before;
+    blocks_[block.before].after = after;
+    if (pool.last == last) pool.last = block.before;
+    pool.free.change(blocks_, block.before, before.address, bytes);
+    unused_ids_.push_back(id);
+  } else if (is_free(block.after)) {
+    if (block.before != none) blocks_[block.before].after = block.after;
+    blocks_[block.after].before = block.before;
+    pool.free.change(blocks_, block.after, block.address, block.bytes + blocks_[block.after].bytes);
+    unused_ids_.push_back(id);
+  } else {
+    pool.free.insert(blocks_, id);
   }
-  if (const Id before = blocks_[id].before; before != none && !blocks_[before].used) {
-    pool.erase(blocks_, before);
-    join(before, id);
-    id = before;
-  }
-  pool.insert(blocks_, id);
 }
 
 void CachingAllocator::move_to(std::int64_t card) {

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "workloads/memory/free_blocks.hpp"
@@ -19,6 +18,7 @@ namespace stepcast::workloads {
 class CachingAllocator {
  public:
   using Id = FreeBlocks::Id;
+  static constexpr Id none = MemoryBlock::none;
 
   CachingAllocator() = default;
   /// On a card with so many bytes for it. `expandable`: of each stream one segment of small and one
@@ -33,11 +33,11 @@ class CachingAllocator {
 
   /// A block of at least `bytes`; the smallest free one that is large enough, else a new segment.
   Id allocate(std::int64_t bytes, Stream stream = {}) {
-    const auto id = allocate_in_room(bytes, stream);
-    return id ? *id : allocate_on_full(bytes, stream);
+    const Id id = allocate_in_room(bytes, stream);
+    return id == none ? allocate_on_full(bytes, stream) : id;
   }
-  /// The same where nothing has to be given back for it; else nothing changes.
-  std::optional<Id> allocate_in_room(std::int64_t bytes, Stream stream = {});
+  /// The same where nothing has to be given back for it; else nothing changes and there is none.
+  Id allocate_in_room(std::int64_t bytes, Stream stream = {});
   void free(Id block);
 
   /// Goes on with another card, on which all would have been the same so far.
@@ -61,7 +61,6 @@ class CachingAllocator {
   const Cards& same_on() const { return same_on_; }
 
  private:
-  static constexpr Id none = MemoryBlock::none;
   struct Segment {
     std::int64_t bytes = 0;
     std::int64_t used_blocks = 0;
@@ -84,10 +83,11 @@ class CachingAllocator {
   bool has_room(std::int64_t bytes);
   Id new_block(const MemoryBlock& block);
   Id new_segment(std::int64_t size, Stream stream);
-  void use(Id block, std::int64_t size);
+  Id use_new(std::int64_t size, Stream stream);
+  void use(Id block);
+  void unite(Id block);
   void give_back(FreeBlocks& pool);
-  void split(Id block, std::int64_t bytes);
-  void join(Id block, Id next);
+  Id take_front(Id block, std::int64_t bytes);
 
   std::vector<MemoryBlock> blocks_;
   std::vector<Id> unused_ids_;

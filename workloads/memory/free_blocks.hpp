@@ -21,9 +21,10 @@ struct MemoryBlock {
   std::int64_t address = 0, bytes = 0;
   Id before = none, after = none;  // neighbours in the segment
   std::uint32_t segment = 0;
-  Stream stream{};     // whose pools it is of
-  bool small = false;  // of the pool of small ones
-  bool used = false;
+  Stream stream{};         // whose pools it is of
+  bool small : 1 = false;  // of the pool of small ones
+  bool used : 1 = false;
+  std::uint16_t list = 0;            // of a free one
   Id smaller = none, larger = none;  // of a free one, in a ring
 };
 
@@ -33,40 +34,34 @@ class FreeBlocks {
   using Id = MemoryBlock::Id;
   using Blocks = std::vector<MemoryBlock>;
 
-  void insert(Blocks& blocks, Id id) {
-    MemoryBlock& block = blocks[id];
-    const std::size_t at = list_of(block.bytes);
-    List& list = lists_[at];
-    if (list.smallest == MemoryBlock::none) {
-      list.smallest = list.near = block.smaller = block.larger = id;
-      filled_[at / word] |= bit(at);
-      return;
-    }
-    // Most go to an end.
-    Id next = list.smallest;
-    if (goes_before(block, blocks[next]))
-      list.smallest = id;
-    else if (goes_before(block, blocks[blocks[next].smaller]))
-      next = larger_than(blocks, block, list.near);
-    block.larger = next;
-    block.smaller = blocks[next].smaller;
-    blocks[block.smaller].larger = blocks[next].smaller = id;
-    list.near = id;
+  [[gnu::always_inline]] void insert(Blocks& blocks, Id id) {
+    insert(blocks, id, list_of(blocks[id].bytes));
   }
 
-  void erase(Blocks& blocks, Id id) {
+  [[gnu::always_inline]] void erase(Blocks& blocks, Id id) {
     const MemoryBlock& block = blocks[id];
-    const std::size_t at = list_of(block.bytes);
-    List& list = lists_[at];
+    List& list = lists_[block.list];
     if (block.larger == id) {
       list.smallest = MemoryBlock::none;
-      filled_[at / word] &= ~bit(at);
+      filled_[block.list / word] &= ~bit(block.list);
       return;
     }
     blocks[block.smaller].larger = block.larger;
     blocks[block.larger].smaller = block.smaller;
     if (list.smallest == id) list.smallest = block.larger;
     if (list.near == id) list.near = block.larger;
+  }
+
+  /// Moves and resizes a free block.
+  [[gnu::always_inline]] void change(Blocks& blocks, Id id, std::int64_t address,
+                                     std::int64_t bytes) {
+    MemoryBlock& block = blocks[id];
+    const std::size_t at = list_of(bytes);
+    const bool alone = block.larger == id && block.list == at;
+    if (!alone) erase(blocks, id);
+    block.address = address;
+    block.bytes = bytes;
+    if (!alone) insert(blocks, id, at);
   }
 
   /// The smallest of at least `bytes`, of several that with the lowest address; or none.
@@ -103,6 +98,27 @@ class FreeBlocks {
   static std::uint64_t bit(std::size_t list) { return std::uint64_t{1} << list % word; }
   static bool goes_before(const MemoryBlock& a, const MemoryBlock& b) {
     return a.bytes < b.bytes || (a.bytes == b.bytes && a.address < b.address);
+  }
+
+  [[gnu::always_inline]] void insert(Blocks& blocks, Id id, std::size_t at) {
+    MemoryBlock& block = blocks[id];
+    List& list = lists_[at];
+    block.list = static_cast<std::uint16_t>(at);
+    if (list.smallest == MemoryBlock::none) {
+      list.smallest = list.near = block.smaller = block.larger = id;
+      filled_[at / word] |= bit(at);
+      return;
+    }
+    // Most go to an end.
+    Id next = list.smallest;
+    if (goes_before(block, blocks[next]))
+      list.smallest = id;
+    else if (goes_before(block, blocks[blocks[next].smaller]))
+      next = larger_than(blocks, block, list.near);
+    block.larger = next;
+    block.smaller = blocks[next].smaller;
+    blocks[block.smaller].larger = blocks[next].smaller = id;
+    list.near = id;
   }
 
   /// The first that `block` goes before, looked for from `near` on; there are smaller ones as well.

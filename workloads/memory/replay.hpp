@@ -36,8 +36,8 @@ class Replay {
     const Allocation& a = order_[next_];
     if (a.bytes == 0) return step(), true;
     const auto block = allocator_.allocate_in_room(a.bytes, a.stream);
-    if (!block) return false;
-    blocks_[a.tensor] = *block;
+    if (block == CachingAllocator::none) return false;
+    blocks_[a.tensor] = block;
     ++next_;
     return true;
   }
