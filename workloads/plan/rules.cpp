@@ -90,10 +90,16 @@ constexpr Rule<PlanCase> rules[] = {
     {"sequence",
      [](Asked a) { return learned_positions(a.shape) && a.batch.sequence > a.shape.max_positions; },
      [](Asked a) {
+       if (a.shape.max_positions == 0)
+         return std::string("the model learns its positions, and nothing says how many");
        return "sequence " + number(a.batch.sequence) + " is longer than the model's " +
               number(a.shape.max_positions) + " positions";
      },
-     [](Asked) { return std::string("shorten model.sequence or raise max_positions"); }},
+     [](Asked a) {
+       return std::string(a.shape.max_positions == 0
+                              ? "give model.max_positions, --max-position-embeddings of Megatron"
+                              : "shorten model.sequence or raise max_positions");
+     }},
     {"virtual_stages", [](Asked a) { return a.plan.virtual_stages > 1 && a.plan.pipeline == 1; },
      [](Asked a) {
        return "virtual_stages " + number(a.plan.virtual_stages) + " without a pipeline";
