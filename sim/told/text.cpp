@@ -61,10 +61,14 @@ std::string plan_text(const Scenario& scenario) {
       fmt::format("{} {}", word_for(data_parallel_names, plan.data), grouped(plan.data_degree));
   if (plan.shard_replicas() > 1) out += fmt::format(" (shards of {})", grouped(plan.shards()));
   if (plan.context > 1) out += fmt::format(" x context {}", plan.context);
-  out += fmt::format(" x tensor {} x pipeline {}", plan.tensor, plan.pipeline);
+  out += fmt::format(" x tensor {}{} x pipeline {}", plan.tensor,
+                     plan.sequence_parallel ? " (sequence parallel)" : "", plan.pipeline);
   if (plan.pipeline > 1) out += fmt::format(" ({}", schedule_word(plan));
   if (plan.virtual_stages > 1) out += fmt::format(", {} chunks a stage", plan.virtual_stages);
   if (plan.pipeline > 1) out += ")";
+  if (plan.expert.degree > 1) out += fmt::format(", experts over {}", plan.expert.degree);
+  if (plan.expert.degree > 1 && plan.expert.tensor > 0)
+    out += fmt::format(" x tensor {}", plan.expert.tensor);
   out += fmt::format("; {} sequences of {} tokens in {} micro-batch{} of {}; {}, reduced in {}",
                      grouped(scenario.global_batch), grouped(scenario.batch.sequence),
                      scenario.batch.micro_batches, scenario.batch.micro_batches == 1 ? "" : "es",
