@@ -45,6 +45,11 @@ expect 3 'give it: --nodes 2; and besides: h100-sxm5-80gb cannot run recipe "mxf
 expect 3 'does not say cluster.node, give it: --gpu h100' run "$files/verl_grpo.sh"
 echo 'python3 -m verl.trainer.main_generation model.path=Qwen/Qwen3-8B' >"$work/samples.sh"
 expect 3 'calls a program of verl that trains nothing' run "$work/samples.sh" --gpu h100
+echo 'torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048' \
+  '--num-attention-heads 16 --seq-length 2048 --micro-batch-size 4 --global-batch-size 64' \
+  '--vocab-size 50257 --bf16' >"$work/learned.sh"
+expect 3 'nothing says how many, give model.max_positions, --max-position-embeddings of Megatron' \
+  run "$work/learned.sh" --gpu h100
 sed 's/^bf16: auto/bf16: auto\nno_such_word: 3/' "$files/axolotl_lora.yaml" >"$work/odd.yaml"
 expect 0 'Not understood: no_such_word = 3' run "$work/odd.yaml" --gpu h100 --nodes 1
 

@@ -104,8 +104,6 @@ TEST_CASE("a plan that cannot cut the model is refused with the reason") {
   CHECK(refusal(llama_70b(), plan_of(1, 16, 1), {}) == "accepted");  // 8 kv heads, two ranks each
   CHECK(refusal(gpt(48, 1600, 25, 1024), plan_of(1, 1, 1), {.sequence = 2048}) ==
         "sequence 2048 is longer than the model's 1024 positions");
-  CHECK(refusal(gpt(48, 1600, 25, 0), plan_of(1, 1, 1), {.sequence = 2048}) ==
-        "the model learns its positions, and nothing says how many");
   CHECK(refusal(gpt(48, 1600, 20, 1024), plan_of(1, 2, 1), {.sequence = 1024}) ==
         "tensor degree 2 does not divide vocab 50257");
   ParallelPlan cut = plan_of(1, 8, 1);
