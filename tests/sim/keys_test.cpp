@@ -11,6 +11,7 @@
 #include "sim/scenario/members.hpp"
 #include "sim/scenario/scenario_keys.hpp"
 #include "sim/told/json.hpp"
+#include "tests/sanitizer.hpp"
 #include "tests/session.hpp"
 
 using namespace stepcast;
@@ -399,12 +400,23 @@ Tried try_key(const Scenario& base, const json& before, std::size_t number) {
 
 }  // namespace
 
+namespace {
+
+#ifdef STEPCAST_ASAN
+constexpr std::size_t one_of = 5;  // keys are tried, where each takes twenty times as long
+#else
+constexpr std::size_t one_of = 1;
+#endif
+
+}  // namespace
+
 TEST_CASE("every key of a scenario changes a figure or is named as without effect") {
   std::set<std::string> bound;
+  std::size_t first = 0;
   for (const auto& [name, text] : bases) {
     const Scenario base = read(resolved_document(read(read_toml(text, "base.toml"))));
     const json before = result_of(base);
-    for (std::size_t number = 0;; ++number) {
+    for (std::size_t number = first++ % one_of;; number += one_of) {
       const Tried tried = try_key(base, before, number);
       if (tried.path.empty()) break;
       INFO(name << ": " << tried.path);
@@ -413,6 +425,7 @@ TEST_CASE("every key of a scenario changes a figure or is named as without effec
         CHECK(tried.outcome != Outcome::silent);
     }
   }
+  if (one_of > 1) return;
   for (const std::string& path : binding_somewhere) {
     INFO(path);
     CHECK(bound.contains(path));
