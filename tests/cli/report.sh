@@ -108,12 +108,10 @@ has validate_goodput.html 'median factor'
 
 # STEPCAST_CHECK=whole: the pictures that the pages of docs/ show are those that their commands write.
 if [ "${STEPCAST_CHECK:-}" = whole ]; then
-  expect 0 'shown.html' report --model llama2-70b --gpu h100 --nodes 32 --framework megatron-core \
-    --data zero1 --tensor 8 --pipeline 4 --global-batch 512 --micro-batch 1 --tokens 2T \
-    --out shown.html --svg shown
-  expect 0 'cheapest' design "$source/scenarios/design/llama3-70b-2t.toml" --quiet --svg shown_design
-  mv shown_design/days_dollars.svg shown
-  mv caps/over_key.svg shown/power_caps.svg
+  # shellcheck source=tests/cli/shared/pictures.sh
+  . "$source/tests/cli/shared/pictures.sh"
+  mkdir shown
+  pictures "$program" "$source" shown || fail "the pictures of docs/: $(cat shown/said)"
   for picture in "$source"/docs/report/*.svg; do
     cmp "$picture" "shown/${picture##*/}" || fail "docs/report/${picture##*/} is another picture"
   done

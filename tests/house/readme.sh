@@ -5,7 +5,8 @@
 # its line. Of their ```sh blocks each command that begins with "build/release/stepcast ..." is run
 # and has to succeed. Each page of docs/ is linked from docs/README.md.
 #   readme.sh check PROGRAMS [PAGE ...]    fails with the difference
-#   readme.sh update PROGRAMS [PAGE ...]   writes what the programs print into the pages
+#   readme.sh update PROGRAMS [PAGE ...]   writes what the programs print into the pages; of all pages,
+#                                          their pictures too
 set -eu
 mode=$1
 programs=$(cd "$2" && pwd)
@@ -77,7 +78,8 @@ $line"
 
 status=0
 shift 2
-[ $# -gt 0 ] || set -- README.md SKILL.md docs/*.md
+all=no
+[ $# -gt 0 ] || { all=yes && set -- README.md SKILL.md docs/*.md; }
 for page in "$@"; do
   before=$num_blocks
   before_commands=$num_commands
@@ -103,4 +105,12 @@ for page in "$@"; do
     status=1
   fi
 done
+if [ "$mode $all" = "update yes" ]; then
+  # shellcheck source=tests/cli/shared/pictures.sh
+  . tests/cli/shared/pictures.sh
+  drawn=$(mktemp -d)
+  pictures "$programs/stepcast" . "$drawn" || { cat "$drawn/said" && exit 1; }
+  for picture in docs/report/*.svg; do cp "$drawn/${picture##*/}" "$picture"; done
+  rm -rf "$drawn"
+fi
 exit $status
