@@ -336,6 +336,22 @@ std::string listed(const std::vector<std::string>& all) {
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
+bool alike(const std::string& a, const std::string& b) {
+  return a == b || (flag_in(a) && flag_in(a) == flag_in(b)) ||
+         (integer_in(a) && integer_in(a) == integer_in(b));
+}
+
+/// What a later file says otherwise than an earlier one, whose word holds.
+std::string passed_over(const Settings& earlier, const Settings& later) {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : later.all()) {
+    const auto before = earlier.all().find(name);
+    if (before != earlier.all().end() && !alike(before->second, value) && !name.starts_with('@'))
+      out.push_back(fmt::format("{} = {}, not {}", name, before->second, value));
+  }
+  return listed(out);
+}
+
 }  // namespace
 
 std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
@@ -348,6 +364,8 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
     const std::string file = path.substr(0, hash);
     Read read = settings_of(text, file, hash == std::string::npos ? "" : path.substr(hash + 1));
     leave_out(read.settings, all);
+    if (const std::string over = passed_over(all, read.settings); !over.empty())
+      out.facts.notes.push_back(file + ", what an earlier file says holds: " + over + ".");
     add_named_files(read.settings, file);
     add_usual(all, read.settings);
     for (const std::string& note : read.notes) out.facts.notes.push_back(file + ", " + note + ".");

@@ -62,7 +62,8 @@ std::string plan_text(const Scenario& scenario) {
   if (plan.shard_replicas() > 1) out += fmt::format(" (shards of {})", grouped(plan.shards()));
   if (plan.context > 1) out += fmt::format(" x context {}", plan.context);
   out += fmt::format(" x tensor {}{} x pipeline {}", plan.tensor,
-                     plan.sequence_parallel ? " (sequence parallel)" : "", plan.pipeline);
+                     plan.sequence_parallel && plan.tensor > 1 ? " (sequence parallel)" : "",
+                     plan.pipeline);
   if (plan.pipeline > 1) out += fmt::format(" ({}", schedule_word(plan));
   if (plan.virtual_stages > 1) out += fmt::format(", {} chunks a stage", plan.virtual_stages);
   if (plan.pipeline > 1) out += ")";

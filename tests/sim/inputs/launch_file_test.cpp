@@ -1,6 +1,8 @@
 // Files in the shapes that people have: one of each format, written here, values invented.
 #include "sim/inputs/launch_file.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "sim/inputs/formats.hpp"
@@ -270,6 +272,19 @@ TEST_CASE("a text of no format is none, and broken YAML says its line") {
   CHECK_FALSE(read_launch_files({&other, 1}, catalogue()));
   const NamedText broken{"a.yaml", "base_model: x\n  micro_batch_size: [1\n"};
   CHECK_THROWS_WITH(read_launch_files({&broken, 1}, catalogue()), Contains("a.yaml:"));
+}
+
+TEST_CASE("of files that say the same otherwise the first holds, and that is said") {
+  const NamedText files[] = {
+      {"plan.yaml", "micro_batch_size: 2\ngradient_accumulation_steps: 8\nbf16: true\n"},
+      {"own.yaml",
+       "base_model: Qwen/Qwen3-8B\nmicro_batch_size: 1\ngradient_accumulation_steps: 8\n"
+       "sequence_len: 4096\nbf16: True\n"}};
+  const auto input = read_launch_files(files, catalogue());
+  REQUIRE(input);
+  CHECK(input->facts.integer("batch.micro_batch") == 2);
+  CHECK_THAT(fmt::format("{}", fmt::join(sentences_on(*input), "\n")),
+             Contains("own.yaml, what an earlier file says holds: micro_batch_size = 2, not 1."));
 }
 
 TEST_CASE("a run of a recipe of Megatron-Bridge: what is laid over it, and what it says itself") {

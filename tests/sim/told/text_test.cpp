@@ -11,10 +11,10 @@ TEST_CASE("the line of a plan names every degree") {
   s.batch = {.micro_batch = 1, .micro_batches = 1, .sequence = 4096};
   const auto line = [&] { return plan_text(s).substr(0, plan_text(s).find(';')); };
   s.plan.data = workloads::DataParallel::zero1;
+  s.plan.sequence_parallel = true;  // of one tensor rank nothing
   CHECK(line() == "zero1 8 x tensor 1 x pipeline 1");
   s.plan.context = 2;
   s.plan.tensor = 4;
-  s.plan.sequence_parallel = true;
   s.plan.pipeline = 2;
   s.plan.virtual_stages = 3;
   CHECK(line() ==
