@@ -341,7 +341,7 @@ bool alike(const std::string& a, const std::string& b) {
          (integer_in(a) && integer_in(a) == integer_in(b));
 }
 
-/// What a later file says otherwise than an earlier one, whose word holds.
+/// The words that both set, to different values: the earlier file's hold.
 std::string passed_over(const Settings& earlier, const Settings& later) {
   std::vector<std::string> out;
   for (const auto& [name, value] : later.all()) {
@@ -365,7 +365,7 @@ std::optional<LaunchInput> read_launch_files(std::span<const NamedText> files,
     Read read = settings_of(text, file, hash == std::string::npos ? "" : path.substr(hash + 1));
     leave_out(read.settings, all);
     if (const std::string over = passed_over(all, read.settings); !over.empty())
-      out.facts.notes.push_back(file + ", what an earlier file says holds: " + over + ".");
+      out.facts.notes.push_back(file + ": an earlier file's values hold: " + over + ".");
     add_named_files(read.settings, file);
     add_usual(all, read.settings);
     for (const std::string& note : read.notes) out.facts.notes.push_back(file + ", " + note + ".");

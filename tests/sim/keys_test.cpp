@@ -398,10 +398,6 @@ Tried try_key(const Scenario& base, const json& before, std::size_t number) {
   return tried;
 }
 
-}  // namespace
-
-namespace {
-
 #ifdef STEPCAST_ASAN
 constexpr std::size_t one_of = 5;  // keys are tried, where each takes twenty times as long
 #else

@@ -24,7 +24,7 @@ struct MemoryBlock {
   Stream stream{};         // whose pools it is of
   bool small : 1 = false;  // of the pool of small ones
   bool used : 1 = false;
-  std::uint16_t list = 0;            // of a free one
+  std::uint16_t list = 0;            // that a free one is in
   Id smaller = none, larger = none;  // of a free one, in a ring
 };
 

@@ -274,7 +274,7 @@ TEST_CASE("a text of no format is none, and broken YAML says its line") {
   CHECK_THROWS_WITH(read_launch_files({&broken, 1}, catalogue()), Contains("a.yaml:"));
 }
 
-TEST_CASE("of files that say the same otherwise the first holds, and that is said") {
+TEST_CASE("where files set a word to different values the first holds, and that is said") {
   const NamedText files[] = {
       {"plan.yaml", "micro_batch_size: 2\ngradient_accumulation_steps: 8\nbf16: true\n"},
       {"own.yaml",
@@ -284,7 +284,7 @@ TEST_CASE("of files that say the same otherwise the first holds, and that is sai
   REQUIRE(input);
   CHECK(input->facts.integer("batch.micro_batch") == 2);
   CHECK_THAT(fmt::format("{}", fmt::join(sentences_on(*input), "\n")),
-             Contains("own.yaml, what an earlier file says holds: micro_batch_size = 2, not 1."));
+             Contains("own.yaml: an earlier file's values hold: micro_batch_size = 2, not 1."));
 }
 
 TEST_CASE("a run of a recipe of Megatron-Bridge: what is laid over it, and what it says itself") {
