@@ -15,6 +15,7 @@
 #include "sim/output/stored_study.hpp"
 #include "sim/program/interrupt.hpp"
 #include "sim/program/table_view.hpp"
+#include "sim/told/json.hpp"
 
 namespace stepcast::sim {
 namespace {

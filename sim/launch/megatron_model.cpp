@@ -5,6 +5,7 @@
 #include "sim/launch/forms.hpp"
 #include "workloads/plan/layer_shape.hpp"
 #include "workloads/plan/model_size.hpp"
+#include "workloads/plan/rank_parameters.hpp"
 
 namespace stepcast::sim {
 namespace {
