@@ -39,6 +39,8 @@ Character first_of(std::string_view text) {
   return {code, bytes};
 }
 
+bool is_plain_ascii(char c) { return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\t'; }
+
 bool is_harmless(const Character& c) {
   const bool controls = c.code < 0x20 || (c.code >= 0x7f && c.code < 0xa0);
   const bool turns = (c.code >= 0x202a && c.code <= 0x202e) ||  // Unicode's bidirectional controls
@@ -52,6 +54,11 @@ std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
+    const auto plain =
+        static_cast<std::size_t>(std::ranges::find_if_not(text, is_plain_ascii) - text.begin());
+    out += text.substr(0, plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     const Character next = first_of(text);
     if (is_harmless(next))
       out += text.substr(0, next.bytes);

@@ -1,5 +1,6 @@
-// A network model that computes each time once. Steps of a search, and kernels of one step under
-// other names, ask for the same collectives again and again.
+// A network model that computes each time once, and what a group puts on links as long as it is
+// asked about: steps of a search, kernels of one step under other names, a group's busiest end and
+// its picture ask for the same again and again.
 #pragma once
 
 #include <compare>
@@ -7,9 +8,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "sim/network/model.hpp"
+#include "sim/program/cache.hpp"
 
 namespace stepcast::sim {
 
@@ -36,10 +39,14 @@ class RememberedNetwork final : public NetworkModel {
   }
   std::vector<LinkLoad> loads_of(const Delivery& delivery,
                                  const std::vector<std::int64_t>& ranks) const override {
-    return model_->loads_of(delivery, ranks);
+    const auto loads = [&] { return model_->loads_of(delivery, ranks); };
+    if (ranks.size() > most_ranks) return loads();
+    return *loads_.get({delivery, ranks}, loads);
   }
 
  private:
+  // Loads of 4,096 ranks take about a megabyte.
+  static constexpr std::size_t most_loads = 4, most_ranks = 4096;
   static constexpr std::size_t most_times = 16384;  // of some 200 bytes
   struct Question {
     workloads::CollectiveKind kind{};
@@ -52,6 +59,8 @@ class RememberedNetwork final : public NetworkModel {
   std::unique_ptr<const NetworkModel> model_;
   mutable std::mutex mutex_;
   mutable std::map<Question, CollectiveTime> times_;
+  mutable Cache<std::pair<Delivery, std::vector<std::int64_t>>, std::vector<LinkLoad>> loads_{
+      most_loads};
 };
 
 }  // namespace stepcast::sim

@@ -45,7 +45,7 @@ struct RunOptions {
   bool check_fold = false;             // run both ways and fail on a difference
   bool ignore_memory = false;          // go on although the plan does not fit
   bool no_limit = false;               // go on beyond the budget
-  bool memory_is_known = false;        // it fits: who asks has made sure
+  bool memory_is_known = false;        // whether it fits is not looked at: who asks knows
   bool explain = false;                // a collective: also why it takes so long
   bool stepped = false;                // a collective: also chunk by chunk over the links
   Ablation without;                    // effects to leave out

@@ -57,8 +57,8 @@ std::vector<Lever> levers(const Scenario& scenario, Session& session) {
     Lever& lever = out.emplace_back(Lever{turn.name, turn.key, {}, {}});
     Scenario there = scenario;
     turn.make(there);
-    there.run.fold = true;           // the same picosecond, sooner
-    there.run.ignore_memory = true;  // how long it would take, were there room
+    there.run.fold = true;             // the same picosecond, sooner
+    there.run.memory_is_known = true;  // how long it would take, were there room
     try {
       lever.step = session.step(there).step_time;
     } catch (const InputError& error) {

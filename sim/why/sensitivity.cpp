@@ -93,7 +93,8 @@ class Neighbourhood {
         return engine::run(changed, {.cold = step_.scenario().run.steps == Steps::cold}).step;
       }
       Scenario there = scenario_at(parameter, factor);
-      there.run.fold = true;  // the same picosecond, sooner
+      there.run.fold = true;             // the same picosecond, sooner
+      there.run.memory_is_known = true;  // no quantity changes what is held
       return session_.step(there).step_time;
     } catch (const InputError&) {
     } catch (const NoFeasiblePlan&) {

@@ -81,14 +81,17 @@ BytesPerSecond end_of(const topology::Cluster& cluster, const topology::Link& li
 
 double busiest_end(const topology::Cluster& cluster, const std::vector<LinkLoad>& loads) {
   double nic = 0.0, port = 0.0;
+  for (const LinkLoad& load : loads)
+    if (topology::link_of(cluster, load.link).kind == topology::LinkKind::injection)
+      nic = std::max(nic, load.bytes_per_byte);
+  if (nic > 0.0) return nic;
   std::unordered_map<topology::DeviceId, double> ports;  // bytes out of a GPU; looked up only
   for (const LinkLoad& load : loads) {
-    const topology::Link link = topology::link_of(cluster, load.link);
-    if (link.kind == topology::LinkKind::injection) nic = std::max(nic, load.bytes_per_byte);
-    if (topology::device_of(cluster, link.from).kind == topology::DeviceKind::gpu)
-      port = std::max(port, ports[link.from] += load.bytes_per_byte);
+    const topology::DeviceId from = topology::link_of(cluster, load.link).from;
+    if (topology::device_of(cluster, from).kind == topology::DeviceKind::gpu)
+      port = std::max(port, ports[from] += load.bytes_per_byte);
   }
-  return nic > 0.0 ? nic : port > 0.0 ? port : 1.0;
+  return port > 0.0 ? port : 1.0;
 }
 
 LinkPicture::LinkPicture(const topology::Cluster& cluster, const LoadList& loads,

@@ -61,7 +61,7 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
   if (row.bytes <= Bytes(0) || row.duration <= Duration(0) || row.ranks < 2 || row.nodes < 1)
     return false;
   if (row.source->confidence != "high" && row.source->confidence != "medium") return false;
-  const Kinship kin = kinship(row.gpu, node.gpu);
+  const Kinship kin = kinship(row.gpu, node.gpu.name);
   if (kin != Kinship::same && kin != Kinship::same_chip) return false;
   if (old_nccl(row.nccl)) return false;
   if (was_forced(row)) return false;  // not what NCCL does
@@ -77,7 +77,7 @@ bool applies(const CollectiveRow& row, const topology::NodeSpec& node) {
 
 /// The very GPU with its NVLinks and, between nodes, the very bandwidth.
 bool measured_here(const CollectiveRow& row, const topology::NodeSpec& node) {
-  return kinship(row.gpu, node.gpu) == Kinship::same && same_nvlink(row, node) &&
+  return kinship(row.gpu, node.gpu.name) == Kinship::same && same_nvlink(row, node) &&
          (row.nodes == 1 || off_by(row, node) <= 0.01);
 }
 

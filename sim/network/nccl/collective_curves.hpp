@@ -32,6 +32,7 @@ struct CollectiveCurve {
   bool fp8_sums = false;  // NCCL serves them otherwise than all wider types
   bool here = true;       // measured on this very GPU, with this bandwidth between nodes
 
+  GroupShape shape() const { return {ranks, nodes, ranks / nodes, 1}; }
   Bytes smallest() const { return points.front().bytes; }
   Bytes largest() const { return points.back().bytes; }
   bool covers(Bytes bytes) const { return smallest() <= bytes && bytes <= largest(); }

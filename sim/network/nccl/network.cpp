@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
+#include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "engine/check.hpp"
+#include "sim/program/cache.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -50,9 +54,34 @@ std::int64_t all_to_all_ctas(const NcclMachine& machine, const NcclMachine& limi
 
 }  // namespace
 
+struct CollectiveTimes::Group {
+  NcclMachine planned;
+  NcclMachine limited;  // whatever limits the CTAs
+};
+
 struct CollectiveTimes::Modelled {
   NcclOption option;
   NcclTime time;
+
+  bool same_way(const Modelled& other) const {
+    return option.algorithm == other.option.algorithm && option.protocol == other.option.protocol;
+  }
+};
+
+struct CollectiveTimes::Memory {
+  /// A size that slowest_below() has gone through: NCCL's way there, and the longest time up to it.
+  struct Size {
+    std::int64_t bytes = 1;
+    Modelled modelled;
+    Duration longest{};
+  };
+  using Question = std::tuple<GroupShape, CollectiveKind, workloads::Dtype>;
+  static constexpr std::size_t most_groups = 64, most_questions = 256;
+
+  Cache<GroupShape, Group> groups{most_groups};
+  std::mutex mutex;                                 // of what follows
+  std::map<Question, std::vector<Size>> sizes;      // ascending, from one byte on
+  std::map<const CollectiveCurve*, double> ratios;  // mean_ratio()
 };
 
 CollectiveTimes::CollectiveTimes(topology::NodeSpec node, NcclFacts nccl,
@@ -61,12 +90,21 @@ CollectiveTimes::CollectiveTimes(topology::NodeSpec node, NcclFacts nccl,
       tuning_(std::move(nccl.tuning)),
       constants_(std::move(nccl.constants)),
       curves_(rows, node_, constants_.measurement),
-      overrides_(std::move(overrides)) {}
+      overrides_(std::move(overrides)),
+      memory_(std::make_shared<Memory>()) {}
 
-CollectiveTimes::Modelled CollectiveTimes::model(const NcclCall& call,
-                                                 const NcclMachine& machine) const {
+std::shared_ptr<const CollectiveTimes::Group> CollectiveTimes::group_of(
+    const GroupShape& shape) const {
+  return memory_->groups.get(shape, [&] {
+    NcclMachine planned = planned_machine(node_, shape, overrides_);
+    NcclMachine limited = limited_machine(planned, tuning_, overrides_);
+    return Group{std::move(planned), std::move(limited)};
+  });
+}
+
+CollectiveTimes::Modelled CollectiveTimes::model(const NcclCall& call, const Group& group) const {
   const auto [kind, bytes] = std::pair(call.kind, call.bytes);
-  const NcclMachine limited = limited_machine(machine, tuning_, overrides_);
+  const auto& [machine, limited] = group;
   if (runs_on_copy_engines(tuning_, machine, kind, overrides_)) {
     // Every member copies its share to every other one, in AllGather as in AlltoAll.
     const NcclTime time =
@@ -84,61 +122,75 @@ CollectiveTimes::Modelled CollectiveTimes::model(const NcclCall& call,
     return {{Algorithm::p2p, Protocol::simple, time.total(), time.bandwidth}, time};
   }
   // NCCL plans with all channels that its search found, whatever limits the CTAs afterwards.
-  return way(call, limited, nccl_choice(tuning_, machine, call, overrides_));
+  return way(call, group, nccl_choice(tuning_, machine, call, overrides_));
 }
 
-CollectiveTimes::Modelled CollectiveTimes::way(const NcclCall& call, const NcclMachine& limited,
+CollectiveTimes::Modelled CollectiveTimes::way(const NcclCall& call, const Group& group,
                                                const NcclOption& option) const {
-  const NcclOption running = nccl_option(tuning_, limited, call, option.algorithm, option.protocol);
-  return {option, nccl_time(tuning_, limited, call.kind, call.bytes, running, constants_)};
+  const NcclOption running =
+      nccl_option(tuning_, group.limited, call, option.algorithm, option.protocol);
+  return {option, nccl_time(tuning_, group.limited, call.kind, call.bytes, running, constants_)};
 }
 
-std::int64_t CollectiveTimes::ctas_of(const NcclCall& call, const NcclMachine& machine,
+std::int64_t CollectiveTimes::ctas_of(const NcclCall& call, const Group& group,
                                       const NcclOption& option) const {
   if (option.algorithm == Algorithm::copy_engine) return 0;
-  if (call.kind == CollectiveKind::all_to_all && machine.shape.nodes > 1)
-    return all_to_all_ctas(machine, limited_machine(machine, tuning_, overrides_), overrides_);
-  if (!has_choice(call.kind)) return point_to_point_ctas(machine, overrides_);
-  return nccl_channels(tuning_, limited_machine(machine, tuning_, overrides_), call,
-                       option.algorithm, option.protocol, overrides_);
+  if (call.kind == CollectiveKind::all_to_all && group.planned.shape.nodes > 1)
+    return all_to_all_ctas(group.planned, group.limited, overrides_);
+  if (!has_choice(call.kind)) return point_to_point_ctas(group.planned, overrides_);
+  return nccl_channels(tuning_, group.limited, call, option.algorithm, option.protocol, overrides_);
 }
+
+namespace {
+
+/// NCCL's estimates are straight lines between powers of two, where Tree's share jumps: the size
+/// at which to look after `bytes`.
+std::int64_t next_size(std::int64_t bytes) {
+  const auto octave =
+      static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes) + 1));
+  const std::int64_t middle = octave / 2 * 3 / 2;
+  return bytes < middle ? middle : bytes < octave - 1 ? octave - 1 : octave;
+}
+
+}  // namespace
 
 /// NCCL may leave an algorithm that we take for slower at some size. A longer message is then not
 /// faster than the last one before the change: the longest time just before any change below
 /// the call's bytes.
-Duration CollectiveTimes::slowest_below(NcclCall call, const NcclMachine& machine) const {
-  const Bytes bytes = call.bytes;
-  const auto model_of = [&](std::int64_t size) {
-    call.bytes = Bytes(size);
-    return model(call, machine);
+Duration CollectiveTimes::slowest_below(const NcclCall& call, const Group& group,
+                                        const Modelled& at_its_bytes) const {
+  using Size = Memory::Size;
+  NcclCall asked = call;
+  const auto model_of = [&](std::int64_t bytes) {
+    asked.bytes = Bytes(bytes);
+    return model(asked, group);
   };
-  const auto same = [](const NcclOption& a, const NcclOption& b) {
-    return a.algorithm == b.algorithm && a.protocol == b.protocol;
-  };
-  Duration longest{};
-  Modelled low = model_of(1);
-  std::int64_t from = 1;
-  // NCCL's estimates are straight lines between powers of two, where Tree's share jumps.
-  for (std::int64_t octave = 2; from < bytes.value; octave *= 2) {
-    for (const std::int64_t end : {octave / 2 * 3 / 2, octave - 1, octave}) {
-      const std::int64_t to = std::min(end, bytes.value);
-      if (to <= from) continue;
-      const Modelled high = model_of(to);
-      if (!same(low.option, high.option)) {
-        std::int64_t before = from, after = to;
-        while (after - before > 1) {
-          const std::int64_t middle = before + (after - before) / 2;
-          const Modelled between = model_of(middle);
-          (same(between.option, low.option) ? before : after) = middle;
-        }
-        longest = std::max(longest, model_of(before).time.total());
-      }
-      if (to < bytes.value) longest = std::max(longest, high.time.total());
-      low = high;
-      from = to;
+  const auto longest_before = [&](const Size& low, std::int64_t bytes, const Modelled& there) {
+    if (low.modelled.same_way(there)) return low.longest;
+    std::int64_t before = low.bytes, after = bytes;
+    while (after - before > 1) {
+      const std::int64_t middle = before + (after - before) / 2;
+      (low.modelled.same_way(model_of(middle)) ? before : after) = middle;
     }
+    return std::max(low.longest, model_of(before).time.total());
+  };
+  Size low;
+  {
+    const std::lock_guard lock(memory_->mutex);
+    if (memory_->sizes.size() >= Memory::most_questions) memory_->sizes.clear();
+    std::vector<Size>& sizes = memory_->sizes[{group.planned.shape, call.kind, call.dtype}];
+    if (sizes.empty()) sizes.push_back({1, model_of(1), {}});
+    for (std::int64_t bytes = next_size(sizes.back().bytes); bytes < call.bytes.value;
+         bytes = next_size(bytes)) {
+      const Modelled there = model_of(bytes);
+      const Duration longest = longest_before(sizes.back(), bytes, there);
+      sizes.push_back({bytes, there, std::max(longest, there.time.total())});
+    }
+    const auto end = std::ranges::lower_bound(sizes, call.bytes.value, {}, &Size::bytes);
+    if (end == sizes.begin()) return {};  // of one byte
+    low = end[-1];
   }
-  return longest;
+  return longest_before(low, call.bytes.value, at_its_bytes);
 }
 
 CollectiveTime CollectiveTimes::time_of(const NcclCall& call, const GroupShape& shape) const {
@@ -150,9 +202,10 @@ CollectiveTime CollectiveTimes::time_of(const NcclCall& call, const GroupShape& 
     return nothing;
   }
   expects(shape.ranks_per_node <= node_.gpus, "no more members on a node than it has GPUs");
-  const NcclMachine machine = planned_machine(node_, shape, overrides_);
-  CollectiveTime out = described(call, machine, model(call, machine));
-  out.duration = monotone_model(call, machine);
+  const std::shared_ptr<const Group> group = group_of(shape);
+  const Modelled modelled = model(call, *group);
+  CollectiveTime out = described(call, *group, modelled);
+  out.duration = monotone(call, *group, modelled);
   correct(out, call, shape);
   out.latency = out.duration - out.transfer;
   out.algbw = bytes / out.duration;
@@ -163,13 +216,13 @@ CollectiveTime CollectiveTimes::time_of(const NcclCall& call, const GroupShape& 
 
 CollectiveTime CollectiveTimes::time_of_way(const NcclCall& call, const NcclMachine& machine,
                                             const NcclOption& option) const {
-  const NcclMachine limited = limited_machine(machine, tuning_, overrides_);
-  CollectiveTime out = described(call, machine, way(call, limited, option));
+  const Group group{machine, limited_machine(machine, tuning_, overrides_)};
+  CollectiveTime out = described(call, group, way(call, group, option));
   out.latency = out.duration - out.transfer;
   return out;
 }
 
-CollectiveTime CollectiveTimes::described(const NcclCall& call, const NcclMachine& machine,
+CollectiveTime CollectiveTimes::described(const NcclCall& call, const Group& group,
                                           const Modelled& modelled) const {
   const NcclTime& time = modelled.time;
   CollectiveTime out;
@@ -177,7 +230,7 @@ CollectiveTime CollectiveTimes::described(const NcclCall& call, const NcclMachin
   out.algorithm = modelled.option.algorithm;
   out.protocol = modelled.option.protocol;
   out.nccl_estimate = modelled.option.estimate;
-  out.ctas = ctas_of(call, machine, modelled.option);
+  out.ctas = ctas_of(call, group, modelled.option);
   out.channels = out.ctas;
   out.hops = time.hops;
   out.network_hops = time.network_hops;
@@ -191,18 +244,19 @@ CollectiveTime CollectiveTimes::described(const NcclCall& call, const NcclMachin
   return out;
 }
 
-Duration CollectiveTimes::monotone_model(const NcclCall& call, const NcclMachine& machine) const {
-  const Duration alone = model(call, machine).time.total();
-  return has_choice(call.kind) ? std::max(alone, slowest_below(call, machine)) : alone;
+Duration CollectiveTimes::monotone(const NcclCall& call, const Group& group,
+                                   const Modelled& modelled) const {
+  const Duration alone = modelled.time.total();
+  return has_choice(call.kind) ? std::max(alone, slowest_below(call, group, modelled)) : alone;
 }
 
 /// The curve's own group. Beyond its sizes the model of it, times the ratio at the nearest end; in
 /// a hole of it the model times a ratio that goes from one edge's to the other's.
 Duration CollectiveTimes::extended(const CollectiveCurve& curve, Bytes bytes) const {
-  const NcclMachine machine =
-      planned_machine(node_, {curve.ranks, curve.nodes, curve.ranks / curve.nodes, 1}, overrides_);
+  const std::shared_ptr<const Group> group = group_of(curve.shape());
   const auto modelled = [&](Bytes b) {
-    return seconds(monotone_model(call_of(curve, b), machine));
+    const NcclCall call = call_of(curve, b);
+    return seconds(monotone(call, *group, model(call, *group)));
   };
   if (const auto hole = curve.hole_at(bytes)) {
     const auto& [low, high] = *hole;
@@ -219,13 +273,21 @@ Duration CollectiveTimes::extended(const CollectiveCurve& curve, Bytes bytes) co
 
 /// Measured over model, the geometric mean over the sizes of a curve.
 double CollectiveTimes::mean_ratio(const CollectiveCurve& curve) const {
-  const NcclMachine machine =
-      planned_machine(node_, {curve.ranks, curve.nodes, curve.ranks / curve.nodes, 1}, overrides_);
+  {
+    const std::lock_guard lock(memory_->mutex);
+    if (const auto known = memory_->ratios.find(&curve); known != memory_->ratios.end())
+      return known->second;
+  }
+  const std::shared_ptr<const Group> group = group_of(curve.shape());
   double sum = 0.0;
-  for (const CurvePoint& point : curve.points)
-    sum += std::log(seconds(point.duration) /
-                    seconds(monotone_model(call_of(curve, point.bytes), machine)));
-  return std::exp(sum / static_cast<double>(curve.points.size()));
+  for (const CurvePoint& point : curve.points) {
+    const NcclCall call = call_of(curve, point.bytes);
+    sum += std::log(seconds(point.duration) / seconds(monotone(call, *group, model(call, *group))));
+  }
+  const double ratio = std::exp(sum / static_cast<double>(curve.points.size()));
+  const std::lock_guard lock(memory_->mutex);
+  memory_->ratios.emplace(&curve, ratio);
+  return ratio;
 }
 
 /// Between two measured node counts, log-log in nodes; outside them the model, corrected by the

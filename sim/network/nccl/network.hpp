@@ -15,11 +15,13 @@
 
 namespace stepcast::sim {
 
-/// Times of collectives over groups of any shape on nodes of one kind; needs no cluster.
+/// Times of collectives over groups of any shape on nodes of one kind; needs no cluster. Threads
+/// may share one: what it remembers of a group follows from its shape.
 class CollectiveTimes {
  public:
   CollectiveTimes(topology::NodeSpec node, NcclFacts nccl,
                   const std::vector<CollectiveRow>& rows = {}, NcclOverrides overrides = {});
+  CollectiveTimes(CollectiveTimes&&) = default;
 
   CollectiveTime time_of(const NcclCall&, const GroupShape&) const;
   CollectiveTime time_of(workloads::CollectiveKind kind, Bytes bytes,
@@ -32,13 +34,16 @@ class CollectiveTimes {
   const CollectiveCurves& curves() const { return curves_; }
 
  private:
-  struct Modelled;
-  Modelled model(const NcclCall&, const NcclMachine&) const;
-  Modelled way(const NcclCall&, const NcclMachine& limited, const NcclOption&) const;
-  CollectiveTime described(const NcclCall&, const NcclMachine&, const Modelled&) const;
-  std::int64_t ctas_of(const NcclCall&, const NcclMachine&, const NcclOption&) const;
-  Duration slowest_below(NcclCall, const NcclMachine&) const;
-  Duration monotone_model(const NcclCall&, const NcclMachine&) const;
+  struct Group;     // its machine
+  struct Modelled;  // NCCL's way, and its time by the model
+  struct Memory;
+  std::shared_ptr<const Group> group_of(const GroupShape&) const;
+  Modelled model(const NcclCall&, const Group&) const;
+  Modelled way(const NcclCall&, const Group&, const NcclOption&) const;
+  CollectiveTime described(const NcclCall&, const Group&, const Modelled&) const;
+  std::int64_t ctas_of(const NcclCall&, const Group&, const NcclOption&) const;
+  Duration slowest_below(const NcclCall&, const Group&, const Modelled& at_its_bytes) const;
+  Duration monotone(const NcclCall&, const Group&, const Modelled&) const;
   Duration extended(const CollectiveCurve&, Bytes) const;
   double mean_ratio(const CollectiveCurve&) const;
   Duration longest_of_fewer(const CollectiveCurve&, Bytes) const;
@@ -51,6 +56,7 @@ class CollectiveTimes {
   NetworkConstants constants_;
   CollectiveCurves curves_;
   NcclOverrides overrides_;
+  std::shared_ptr<Memory> memory_;
 };
 
 /// `cluster` and `router` are borrowed.

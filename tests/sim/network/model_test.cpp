@@ -198,6 +198,27 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("a collective takes as long whatever was asked before") {
+  const auto hopper = dgx(NcclGeneration::hopper);
+  const CollectiveTimes asked_often(hopper, tuning(), all_rows());
+  const GroupShape shapes[] = {whole_nodes(1), whole_nodes(2), whole_nodes(16), {16, 16, 1, 1}};
+  std::mt19937_64 random(31);
+  for (int turn = 0; turn < 200; ++turn) {
+    const CollectiveKind kind = kinds[random() % std::size(kinds)];
+    const GroupShape shape =
+        kind == CollectiveKind::send_receive ? GroupShape{2, 2, 1, 1} : shapes[random() % 4];
+    const Bytes bytes(std::int64_t{1} << random() % 34 | static_cast<std::int64_t>(random() % 100));
+    const CollectiveTime often = asked_often.time_of(kind, bytes, shape);
+    const CollectiveTime once =
+        CollectiveTimes(hopper, tuning(), all_rows()).time_of(kind, bytes, shape);
+    INFO("kind " << static_cast<int>(kind) << ", " << bytes.value << " bytes, " << shape.ranks
+                 << " ranks on " << shape.nodes << " nodes");
+    CHECK(often.duration == once.duration);
+    CHECK(often.transfer == once.transfer);
+    CHECK(often.algorithm == once.algorithm);
+  }
+}
+
 TEST_CASE("twice the bandwidth halves the bandwidth part and leaves the latency") {
   auto fast = dgx(NcclGeneration::hopper);
   const CollectiveTimes slow_times(fast, tuning(), {},
