@@ -100,12 +100,12 @@ ScenarioInput read_scenario_input(std::span<const std::string> paths, const Cata
 }
 
 void complete_input(ScenarioInput& input, const Arguments& arguments, const Catalogue& catalogue) {
-  if (!input.launch) {
+  const auto write_out = [&](const std::string& origin) {
     if (arguments.has("scenario-out"))
-      throw UsageError("--scenario-out is for launch files of others",
-                       "stepcast run --out DIR writes the resolved scenario of any");
-    return;
-  }
+      write_whole(arguments.get("scenario-out"),
+                  "# " + origin + ".\n" + write_toml(input.document));
+  };
+  if (!input.launch) return write_out("Scenario of " + input.document.where);
   complete_machine(input.document, input.launch->facts, catalogue);
   for (const std::string& sentence : sentences_on(*input.launch))
     tell(stderr, "stepcast: " + sentence + "\n");
@@ -121,10 +121,7 @@ void complete_input(ScenarioInput& input, const Arguments& arguments, const Cata
     throw InputError(input.document.where, "does not say " + keys,
                      "give it: " + options + (besides.empty() ? "" : "; and besides: " + besides));
   }
-  if (arguments.has("scenario-out"))
-    write_whole(arguments.get("scenario-out"), "# Read by stepcast from " + input.document.where +
-                                                   ", " + input.launch->format + ".\n" +
-                                                   write_toml(input.document));
+  write_out("Read by stepcast from " + input.document.where + ", " + input.launch->format);
 }
 
 namespace {

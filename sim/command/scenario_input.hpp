@@ -15,7 +15,7 @@ namespace stepcast::sim {
 
 inline constexpr Option scenario_out_option{
     "scenario-out", "FILE.toml", "",
-    "also write there the scenario that a launch file was read as"};
+    "also write there the scenario of file and options, or that a launch file was read as"};
 
 struct ScenarioInput {
   TomlValue document;

@@ -59,7 +59,15 @@ expect 0 '^step time ' run "$files/trl_sft.yaml" "$files/fsdp2.yaml" --gpu h100 
 step_of() { "$program" run "$@" --quiet 2>/dev/null | grep '^step time'; }
 [ "$(step_of "$work/read.toml")" = "$(step_of "$files/trl_sft.yaml" "$files/fsdp2.yaml" --gpu h100)" ] ||
   fail "the scenario that was written is another than the one that was run"
-expect 2 'is for launch files of others' run "$work/read.toml" --scenario-out "$work/other.toml"
+
+# So is that of a scenario's file and the options beside it, and of options alone.
+expect 0 '^step time ' run "$work/read.toml" --recompute full --scenario-out "$work/other.toml"
+[ "$(step_of "$work/other.toml")" = "$(step_of "$work/read.toml" --recompute full)" ] ||
+  fail "options are not in the scenario that was written"
+options="--model llama3-8b --gpu h100 --gpus 16 --data zero3 --local-batch 1 --sequence 4096"
+expect 0 '^step time ' run $options --scenario-out "$work/asked.toml"
+[ "$(step_of "$work/asked.toml")" = "$(step_of $options)" ] ||
+  fail "the scenario of options alone is another than theirs"
 
 # Nothing of a script is executed.
 cat >"$work/evil.sh" <<END
