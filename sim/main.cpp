@@ -3,6 +3,7 @@
 // answer.cpp -> simulate.cpp -> engine/run.cpp (the event loop), and back through
 // sim/told/text.cpp.
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "sim/command/commands.hpp"
@@ -21,9 +22,13 @@ constexpr const char* first_steps =
 
 int main(int argc, char** argv) {
   std::vector<Command> commands = all_commands();
-  const auto after = std::ranges::find_if(
-      commands, [](const Command& command) { return command.verb.word() == "launch"; });
-  commands.insert(after, page_command());  // its room knows the commands
+  const auto at = [&](std::string_view verb) {
+    return std::ranges::find_if(
+        commands, [&](const Command& command) { return command.verb.word() == verb; });
+  };
+  // Their room knows the commands.
+  *at("report") = live_report_command();
+  commands.insert(at("launch"), page_command());
   return program_main(
       {"stepcast", "forecasts one step of distributed LLM training on a GPU cluster", commands,
        false, first_steps},

@@ -1,4 +1,5 @@
-// What the buttons do: keep, search, why, curve, downloads, dropped files.
+// What the buttons do: keep, search, why, what changed, curve and heat map, downloads; and files
+// that are dropped.
 
 function download(name, content) {
   const link = element('a', {download: name,
@@ -7,8 +8,9 @@ function download(name, content) {
 }
 function say(...parts) { at('more').replaceChildren(...parts); }
 
-/// In a Worker of its own, so that the sliders go on answering; `stop` ends it.
-async function aside(what, words, show) {
+/// In a Worker of its own, so that the sliders go on answering; `stop` ends it. `job` is given what
+/// runs words of a command line there, and the Worker; `show` what it returns.
+async function aside(what, job, show) {
   const stop = element('button', {type: 'button'}, 'Stop');
   const begun = performance.now();
   const clock = element('span', {});
@@ -26,10 +28,10 @@ async function aside(what, words, show) {
     say(element('p', {}, 'Stopped.'));
   });
   try {
-    const result = await worker.ask({kind: 'run', words}, (message) => {
+    const result = await job((...words) => worker.ask({kind: 'run', words}, (message) => {
       heard.hidden = false;
       heard.textContent = message;
-    });
+    }), worker);
     if (!ended) say(...show(result));
   } catch (error) {
     if (!ended) say(element('p', {class: 'refused'}, error.message));
@@ -38,7 +40,8 @@ async function aside(what, words, show) {
   worker.end();
   ++drawn;
 }
-const printed = ({out, errors}) => [element('pre', {tabindex: 0}, out || errors)];
+const printed = ({out, errors}) =>
+  [element('pre', {class: 'printed', tabindex: 0}, out || errors)];
 
 /// The words without the plan, which a search chooses.
 function withoutPlan() {
@@ -92,45 +95,106 @@ const planText = (plan) => [`${plan.framework} ${plan.data}`, ...['tensor', 'pip
     .map((key) => `${key.replace('_', ' ')} ${plan[key]}`),
 plan.recompute === 'none' ? '' : `recompute ${plan.recompute}`].filter((text) => text).join(', ');
 
+/// What lies between mine and what is asked now, change by change: a waterfall, and the program's
+/// words.
+async function changesFromMine(run, worker) {
+  const kept = [];
+  for (const [name, of] of [['mine', mine], ['what_if', words]]) {
+    const {errors, files} = await run('run', ...of, '--scenario-out', `/out/${name}.toml`);
+    if (!files[`${name}.toml`]) throw new Error(errors);
+    kept.push(`/${name}.toml`);
+    await worker.ask({kind: 'write', path: kept.at(-1),
+      text: new TextDecoder().decode(files[`${name}.toml`])});
+  }
+  return run('compare', ...kept, '--svg', '/out/changes.svg');
+}
+function showChanges(result) {
+  const picture = result.files['changes.svg'];
+  if (!picture) return printed(result);
+  return [element('h2', {}, 'From mine to what if'),
+    element('img', {alt: 'Waterfall: what each change adds to the step or takes from it',
+      src: URL.createObjectURL(new Blob([picture], {type: 'image/svg+xml'}))}),
+    ...printed(result)];
+}
+
 /// One quantity at several values, beside the words of now.
-async function drawCurve(option, values) {
+async function drawCurve({option, values}, answered) {
   const points = [];
-  const worker = await program();
   for (const value of values) {
-    const {out} = await worker.ask({kind: 'answer',
-      words: question(withOption(words, option, value))});
-    points.push({value, answer: JSON.parse(out)});
+    points.push({value, answer: await answered(withOption(words, option, value))});
     say(...curve(option, points));
   }
-  worker.end();
-  ++drawn;
+}
+/// Two of them, row by row.
+async function drawHeatMap(across, down, answered) {
+  const points = down.values.map(() => across.values.map(() => undefined));
+  for (const [r, below] of down.values.entries())
+    for (const [c, value] of across.values.entries()) {
+      points[r][c] = await answered(withOption(withOption(words, across.option, value),
+          down.option, below));
+      say(...heatMap(across.option, across.values, down.option, down.values, points));
+    }
 }
 function makeSweep() {
   const swept = controls.filter(([, , , {sizes, degrees}]) => sizes || degrees);
-  at('axis').append(...swept.map(([, option, label]) => element('option', {value: option}, label)));
-  const propose = () => {
-    const [, option, , {sizes, now}] = controls.find(([, name]) => name === at('axis').value);
+  const propose = (axis, values) => {
+    const control = controls.find(([, name]) => name === axis.value);
+    if (!control) return values.value = '';
+    const [, option, , {sizes, now}] = control;
     const here = told?.answer.plan ? now(told.answer) : 1;
     const all = sizes ?? choicesOf(option).map(Number);
     const middle = Math.max(0, all.findIndex((value) => value >= here));
-    at('values').value = all.slice(Math.max(0, middle - 3), middle + 4).join(' ');
+    values.value = all.slice(Math.max(0, middle - 3), middle + 4).join(' ');
   };
+  const axes = [[at('axis'), at('values')], [at('axis2'), at('values2')]];
+  for (const [axis, values] of axes) {
+    axis.append(...swept.map(([, option, label]) => element('option', {value: option}, label)));
+    axis.addEventListener('change', () => propose(axis, values));
+  }
   at('axis').value = 'gpus';
-  at('axis').addEventListener('change', propose);
-  at('axis').addEventListener('focus', propose);
-  at('sweep').addEventListener('submit', (event) => {
+  at('axis').addEventListener('focus', () => propose(...axes[0]));
+  at('sweep').addEventListener('submit', async (event) => {
     event.preventDefault();
-    if (!at('values').value.trim()) propose();
-    drawCurve(at('axis').value, at('values').value.split(/[\s,]+/).filter((word) => word));
+    for (const pair of axes) if (!pair[1].value.trim()) propose(...pair);
+    const [across, down] = axes.map(([axis, values]) => ({option: axis.value,
+      values: values.value.split(/[\s,]+/).filter((word) => word)}));
+    const worker = await program();
+    const answered = async (of) =>
+      JSON.parse((await worker.ask({kind: 'answer', words: question(of)})).out);
+    await (down.option ? drawHeatMap(across, down, answered) : drawCurve(across, answered));
+    worker.end();
+    ++drawn;
   });
 }
 
-/// A file on the page: a scenario becomes the question, a config.json its model.
-async function takeFile(file) {
-  const path = `/${file.name.replace(/[^\w.-]/g, '_')}`, text = await file.text();
-  dropped.set(path, text);
-  for (const worker of [answerer, checker]) await worker?.ask({kind: 'write', path, text});
-  words = path.endsWith('.toml') ? [path] : withOption(words, 'model', path);
+/// A model of Hugging Face's, not a launch file in JSON.
+function isModel(text) {
+  try {
+    const {architectures, model_type: type, text_config: inner} = JSON.parse(text);
+    return (architectures ?? type ?? inner) !== undefined;
+  } catch {
+    return false;
+  }
+}
+/// Files on the page: a config.json becomes the model; a scenario, or launch files of one run, the
+/// question, on the machine of now where they are silent of one.
+async function takeFiles(files) {
+  const taken = [];
+  for (const file of files) {
+    const path = `/${file.name.replace(/[^\w.-]/g, '_')}`, text = await file.text();
+    dropped.set(path, text);
+    for (const worker of [answerer, checker]) await worker?.ask({kind: 'write', path, text});
+    if (path.endsWith('.json') && isModel(text)) words = withOption(words, 'model', path);
+    else taken.push(path);
+  }
+  if (taken.length > 0) {
+    const ours = taken.length === 1 && taken[0].endsWith('.toml');
+    const {chosen} = split(words);
+    const kept = ours ? [] : controls.filter(([group, option]) =>
+      group === 'Machine' && chosen.has(option)).map(([, option]) => option);
+    words = joined({chosen: new Map(kept.map((option) => [option, chosen.get(option)])),
+      others: taken});
+  }
   showChosen();
   update();
 }
@@ -155,21 +219,25 @@ function makeActions() {
     }
   });
   at('best').addEventListener('click', () => aside('Looking for the best plan.',
-      ['search', ...withoutPlan(), '--json', '--top', '5'], showSearch));
-  for (const [button, [verb, out]] of [['launch', ['launch', '/out']],
-    ['report', ['report', '/out/report.html']]])
-    at(button).addEventListener('click', () => aside('Being written.',
-        [verb, ...words, '--out', out],
-        ({out, errors, files}) => [
-          element('ul', {}, ...Object.entries(files).map((file) => download(...file))),
-          ...printed({out, errors})]));
+      (run) => run('search', ...withoutPlan(), '--json', '--top', '5'), showSearch));
+  const written = ({out, errors, files}) => [
+    element('ul', {}, ...Object.entries(files).map((file) => download(...file))),
+    ...printed({out, errors})];
+  at('launch').addEventListener('click', () => aside('Being written.',
+      (run) => run('launch', ...words, '--out', '/out'), written));
+  at('files').addEventListener('click', () => aside('Being written.',
+      (run) => run('run', ...words, '--scenario-out', '/out/scenario.toml',
+          '--csv', '/out/stepcast.csv'), written));
+  at('report').addEventListener('click', openReport);
+  at('changes').addEventListener('click', () => aside('Mine beside what if, change by change.',
+      changesFromMine, showChanges));
   makeSweep();
   addEventListener('dragover', (event) => event.preventDefault());
   addEventListener('drop', (event) => {
     event.preventDefault();
-    if (event.dataTransfer.files.length > 0) takeFile(event.dataTransfer.files[0]);
+    if (event.dataTransfer.files.length > 0) takeFiles(event.dataTransfer.files);
   });
-  at('file').addEventListener('change', () => takeFile(at('file').files[0]));
-  at('why').addEventListener('click', () => aside('Why is it as slow as it is?', ['why', ...words],
-      printed));
+  at('file').addEventListener('change', () => takeFiles(at('file').files));
+  at('why').addEventListener('click', () => aside('Why is it as slow as it is?',
+      (run) => run('why', ...words), printed));
 }

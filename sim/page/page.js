@@ -133,7 +133,8 @@ async function program() {
 let words = [], mine, answerer, checker, told, mineTold, drawn = 0;
 const dropped = new Map();
 window.stepcast = {get words() { return words; }, get told() { return told; },
-  get drawn() { return drawn; }, times: {}};  // what tests ask for
+  get drawn() { return drawn; }, get reported() { return reported; },
+  times: {}};  // what tests ask for
 
 function readAddress() {
   const asked = new URLSearchParams(location.hash.slice(1));
@@ -170,6 +171,7 @@ async function update() {
       (await answerTo([...asked, '--refuse-below', '0'])).answer;
     if (mine && !mineTold) mineTold = await answerTo(mine);
     draw(asked, over);
+    if (asked === words) renewReport();
     window.stepcast.times.answer = performance.now() - from;
     ++drawn;
   }
@@ -194,7 +196,7 @@ function draw(asked, over) {
     `${seconds(shown.step_time_s)}, MFU ${percent(shown.mfu)}, ` +
     `${gibibytes(shown.memory_gib_per_gpu)} ${refused ? 'do not fit' : 'a GPU'}`;
   at('keep').disabled = answer.step_time_s === undefined;
-  at('forget').hidden = !mine;
+  at('forget').hidden = at('changes').hidden = !mine;
   if (shown.plan) showNow(shown);
 }
 const stateText = ({model, gpus, gpu, plan}) =>
@@ -347,6 +349,7 @@ async function start() {
   await update();
   note('ready');
   document.body.dataset.ready = 'yes';
+  if (held.report) openReport();
   checker = await program();
   checkChoices();
 }

@@ -103,6 +103,7 @@ std::string page_file(const PageQuestion& question, std::span<const Option> opti
                   {"written", today()},
                   {"words", question.words},
                   {"scenario", question.scenario},
+                  {"report", question.report},
                   {"choices", choices(options, catalogue)},
                   {"memory_gib", memory_gib(catalogue)},
                   {"files", packed_files(catalogue)}};

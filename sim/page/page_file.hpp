@@ -16,6 +16,7 @@ namespace stepcast::sim {
 struct PageQuestion {
   std::vector<std::string> words;  // of a command line, without the verb
   std::string scenario{};          // TOML of the file that they begin with; empty: none
+  bool report = false;             // open, and written anew at every change
 };
 
 /// Name of the scenario in the page, among the words.

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "engine/check.hpp"
+#include "sim/command/commands.hpp"
 #include "sim/command/scenario_options.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/page/page_file.hpp"
@@ -33,14 +34,17 @@ Verb page_verb() {
           "stepcast page --model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1"};
 }
 
-/// As they were given, without the file and without --out.
+constexpr Option live_option{
+    "live", "", "", "as a page of the program: the question can be changed, the report follows"};
+
+/// As they were given, without the file, --out and --live.
 std::vector<std::string> words_of_question(const Arguments& arguments) {
   std::vector<std::string> out;
   const std::vector<std::string>& given = arguments.words();
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i] == "--out")
       ++i;
-    else if (!given[i].starts_with("--out=") &&
+    else if (!given[i].starts_with("--out=") && given[i] != "--live" &&
              std::ranges::count(arguments.positional(), given[i]) == 0)
       out.push_back(given[i]);
   }
@@ -61,25 +65,59 @@ std::string scenario_text(const TomlValue& document, const Catalogue& catalogue)
 }
 
 /// Throws InputError where the program would refuse the question.
-PageQuestion asked_question(const Arguments& arguments, const Catalogue& catalogue) {
+PageQuestion asked_question(const Verb& verb, const Arguments& arguments,
+                            const Catalogue& catalogue) {
   PageQuestion out{.words = words_of_question(arguments)};
   if (out.words.empty() && arguments.positional().empty()) return out;
-  const Study study = read_study(asked_document(page_verb(), arguments, catalogue));
+  const TomlValue document = asked_document(verb, arguments, catalogue);
+  const Study study = read_study(document);
+  if (study.is_sweep)
+    throw InputError(document.where, "has a [sweep], and a page opens with one question",
+                     "leave it out: the page draws curves and maps of its own");
   const std::string text = scenario_text(study.document_of(study.point(0)), catalogue);
   if (!arguments.positional().empty()) out = {{page_scenario}, text};
   return out;
 }
 
-int page(const Arguments& arguments, const Catalogue& catalogue) {
-  const PageQuestion question = asked_question(arguments, catalogue);
-  const std::string out = arguments.get("out", "stepcast.html");
+int write_page(const PageQuestion& question, const std::string& out, const Catalogue& catalogue) {
   write_html(out, page_file(question, page_options(), catalogue));
   tell(stdout, out + "\n");
   return exit_ok;
 }
 
+int page(const Arguments& arguments, const Catalogue& catalogue) {
+  return write_page(asked_question(page_verb(), arguments, catalogue),
+                    arguments.get("out", "stepcast.html"), catalogue);
+}
+
+int report(const Arguments& arguments, const Catalogue& catalogue) {
+  const Command still = report_command();
+  if (!arguments.has("live")) return still.run(arguments, catalogue);
+  for (const char* option : {"svg", "no-alternatives", "threads", "scenario-out"})
+    if (arguments.has(option))
+      throw UsageError("--" + std::string(option) + " is of a report that stands still",
+                       "leave out --live");
+  if (arguments.positional().size() > 1)
+    throw UsageError("a live report is of one step", "leave out --live, or give one scenario");
+  PageQuestion question = asked_question(still.verb, arguments, catalogue);
+  question.report = true;
+  return write_page(question, arguments.get("out", "report.html"), catalogue);
+}
+
 }  // namespace
 
 Command page_command() { return {page_verb(), page}; }
+
+Command live_report_command() {
+  Command out = report_command();
+  static const std::vector<Option> options = [&] {
+    std::vector<Option> all(out.verb.options.begin(), out.verb.options.end());
+    all.push_back(live_option);
+    return all;
+  }();
+  out.verb.options = options;
+  out.run = report;
+  return out;
+}
 
 }  // namespace stepcast::sim

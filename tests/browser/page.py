@@ -1,6 +1,9 @@
-"""stepcast.html in a browser: python3 page.py CHROMIUM STEPCAST PAGE [FOLDER_FOR_PICTURES]"""
-import base64, json, os, shlex, statistics, subprocess, sys, tempfile, time, urllib.parse
+"""stepcast.html in a browser: python3 page.py BROWSER STEPCAST PAGE [FOLDER_FOR_PICTURES]
 
+Chromium tries all of it; Firefox, another engine, that it answers."""
+import base64, json, os, re, shlex, statistics, subprocess, sys, tempfile, time, urllib.parse
+
+from firefox import Firefox
 from read_page import CONTROLS, Browser, check, check_contrast, problems, reached_by_tab
 
 # Dense models and experts, three precisions, long sequences, refusals of rules and of memory.
@@ -46,6 +49,21 @@ SCENARIOS = """
 --model llama3-8b --gpu h100 --gpus 64 --set plan.tensro=2
 --model llama3-8b --gpu h100 --gpus 64 --framework megatron-core --data zero2 --local-batch 1
 """.strip().splitlines()
+
+# What a user of Axolotl has, with no word of the machine.
+LAUNCH_FILE = """base_model: meta-llama/Llama-3.1-8B
+adapter: lora
+lora_r: 16
+lora_alpha: 32
+sequence_len: 4096
+sample_packing: true
+micro_batch_size: 2
+gradient_accumulation_steps: 4
+optimizer: adamw_torch
+bf16: true
+flash_attention: true
+gradient_checkpointing: true
+"""
 
 # What each control is set to; nearly all give another step time.
 SETTINGS = {"model": "llama2-13b", "sequence": "8192", "gpu": "h200", "node": "aws-p5", "gpus": "128",
@@ -165,17 +183,86 @@ def check_actions(browser, stepcast):
     check(taken == printed["plans"][0]["step_time_s"],
           f"the plan that was taken has {taken} s, the search's {printed['plans'][0]}")
     for selector, said in (("#why", "critical path"), ("#launch", "torchrun"),
-                           ("#report", "report.html"), ("#sweep button", "Step time over gpus")):
+                           ("#files", "scenario.toml"), ("#sweep button", "Step time over gpus")):
         text = click(selector)
         check(said in text, f"{selector}: {text[:300]}")
     config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 2048,
               "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
               "num_key_value_heads": 8, "vocab_size": 128256, "hidden_act": "silu",
               "tie_word_embeddings": True, "max_position_embeddings": 8192}
-    after(f"takeFile(new File([{json.dumps(json.dumps(config))}], 'config.json'))")
+    after(f"takeFiles([new File([{json.dumps(json.dumps(config))}], 'config.json')])")
     check(browser.value("stepcast.told.answer.step_time_s") != taken and
           "/config.json" in browser.value("stepcast.words"), "a config.json is not taken")
-    print("search, why, launch files, report, curve and config.json answer")
+    after(f"takeFiles([new File([{json.dumps(LAUNCH_FILE)}], 'axolotl.yaml')])")
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "axolotl.yaml"), "w") as file:
+            file.write(LAUNCH_FILE)
+        printed = json.loads(subprocess.run(
+            [stepcast, "run", "axolotl.yaml", "--gpu", "h100", "--gpus", "8", "--json", "--quiet"],
+            capture_output=True, text=True, cwd=folder).stdout)
+    check(browser.value("stepcast.told.answer.step_time_s") == printed["step_time_s"],
+          f"a launch file: {browser.value('stepcast.told.text')[:300]}")
+    print("search, why, launch files, scenario, curve, config.json and a launch file answer")
+
+
+def check_pictures(browser):
+    """A heat map, what changed from mine, and the report that follows the question."""
+    draw_heat_map(browser)
+    cells = browser.value("[...document.querySelectorAll('#more td')].map(e => e.className + ' ' + "
+                          "e.textContent)")
+    check(len(cells) == 6 and all(re.match(r"heat\d \d.* m?s$", cell) for cell in cells) and
+          any(cell.startswith("heat0") for cell in cells), f"the heat map has {cells}")
+    show_changes(browser)
+    check("what_if.toml" in browser.value("document.getElementById('more').innerText") and
+          browser.value("document.querySelector('#more img').naturalWidth") > 300,
+          "what changed is not drawn")
+
+    def report():
+        return browser.value("document.getElementById('report-frame').srcdoc")
+
+    open_report(browser)
+    first, known = report(), browser.value("stepcast.reported")
+    check("<h1" in first and "h200" in first, f"the report is {first[:300]}")
+    told(browser, SCENARIOS[1].replace("--gpus 64", "--gpus 128"))
+    until(browser, f"stepcast.reported > {known}", "the report does not follow")
+    check(report() != first and "128" in report(), "the report is of an older question")
+    check(browser.value("document.querySelector('#live a').download") == "report.html",
+          "the report cannot be kept")
+    browser.value("document.querySelector('#live button').click()")
+    check(not browser.value("document.getElementById('report-frame')"), "the report does not close")
+    print("heat map, what changed and a report that follows")
+
+
+def draw_heat_map(browser):
+    told(browser, SCENARIOS[1])
+    drawn = browser.value("stepcast.drawn")
+    browser.value("""(() => { const set = (id, value) => {
+          const e = document.getElementById(id);
+          e.value = value; e.dispatchEvent(new Event('change')); };
+        set('axis', 'gpus'); set('values', '32 64 128'); set('axis2', 'local-batch');
+        set('values2', '1 2'); document.querySelector('#sweep button').click();
+        set('axis2', ''); })()""")
+    until(browser, f"stepcast.drawn > {drawn}", "the heat map does not end")
+
+
+def show_changes(browser):
+    told(browser, SCENARIOS[1])
+    browser.value("document.getElementById('keep').click()")
+    told_mine = urllib.parse.urlencode({"q": SCENARIOS[1].replace("h100", "h200").replace(
+        "--local-batch 1", "--local-batch 2"), "mine": SCENARIOS[1]})
+    drawn = browser.value("stepcast.drawn")
+    browser.value(f"location.hash = {json.dumps(told_mine)}")
+    until(browser, f"stepcast.drawn > {drawn}", "no answer beside mine")
+    drawn = browser.value("stepcast.drawn")
+    browser.value("document.getElementById('changes').click()")
+    until(browser, f"stepcast.drawn > {drawn}", "what changed is not said")
+    until(browser, "document.querySelector('#more img')?.complete", "what changed is not drawn")
+
+
+def open_report(browser):
+    known = browser.value("stepcast.reported")
+    browser.value("document.getElementById('report').click()")
+    until(browser, f"stepcast.reported > {known}", "no report")
 
 
 def check_look(browser):
@@ -228,36 +315,59 @@ def take_pictures(browser, url, folder):
                      features=[{"name": "prefers-color-scheme", "value": scheme}])
         navigate(browser, f"{url}#{state}")
         until(browser, "stepcast.checked > 0", "choices are not checked")
-        picture = browser.call("Page.captureScreenshot", format="png")["data"]
-        with open(os.path.join(folder, name + ".png"), "wb") as file:
-            file.write(base64.b64decode(picture))
+        take_picture(browser, folder, name)
+    browser.call("Emulation.setDeviceMetricsOverride", width=1280, height=900,
+                 deviceScaleFactor=1, mobile=False)
+    browser.call("Emulation.setEmulatedMedia",
+                 features=[{"name": "prefers-color-scheme", "value": "light"}])
+    for name, show, place in (("heat_map", draw_heat_map, "more"),
+                              ("changes", show_changes, "more"), ("report", open_report, "live")):
+        show(browser)
+        time.sleep(1)  # a frame is drawn after it has been filled
+        browser.value(f"document.getElementById('{place}').scrollIntoView()")
+        take_picture(browser, folder, name)
 
 
-def main():
-    chromium, stepcast, page = sys.argv[1:4]
-    crowd = float(os.environ.get("CROWD", "100")) / 100  # how much slower a loop is now than alone
-    url = "file://" + os.path.abspath(page)
-    size = os.path.getsize(page)
-    check(size < 5e6, f"the page has {size} bytes")
+def take_picture(browser, folder, name):
+    picture = browser.call("Page.captureScreenshot", format="png")["data"]
+    with open(os.path.join(folder, name + ".png"), "wb") as file:
+        file.write(base64.b64decode(picture))
+
+
+def in_firefox(program, stepcast, url):
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        browser = Browser(chromium, folder)
+        browser = Firefox(program, folder)
+        browser.navigate(url)
+        until(browser, "document.body?.dataset.ready == 'yes'", "the page does not get ready")
+        print(f"ready after {browser.value('stepcast.times.ready'):.0f} ms")
+        check_answers(browser, stepcast)
+        check_actions(browser, stepcast)
+        check_pictures(browser)
+        browser.close()
+
+
+def in_chromium(program, stepcast, url, pictures):
+    crowd = float(os.environ.get("CROWD", "100")) / 100  # how much slower a loop is now than alone
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        browser = Browser(program, folder)
         for domain in ("Page", "Runtime", "Network", "Log", "Accessibility"):
             browser.call(domain + ".enable")
         browser.call("Network.emulateNetworkConditions", offline=True, latency=0,
                      downloadThroughput=-1, uploadThroughput=-1)
         ready = navigate(browser, url)
         times = browser.value("stepcast.times")
-        print(f"{size / 1e6:.2f} MB, ready after {ready:.0f} ms:",
+        print(f"ready after {ready:.0f} ms:",
               *(f"{what} {times[what]:.0f}" for what in ("unpacked", "compiled", "started")))
         check_time(ready, 1500, crowd, "getting ready")
-        if len(sys.argv) > 4:
-            take_pictures(browser, url, sys.argv[4])
+        if pictures:
+            take_pictures(browser, url, pictures)
         else:
             check_answers(browser, stepcast)
             check_controls(browser)
             check_forbidden(browser)
             check_slider(browser, crowd)
             check_actions(browser, stepcast)
+            check_pictures(browser)
             told(browser, SCENARIOS[1])
             words = browser.value("stepcast.words.join(' ')")
             address = browser.value("location.href")
@@ -266,6 +376,18 @@ def main():
             check_look(browser)
         check_network(browser, url)
         browser.close()
+
+
+def main():
+    program, stepcast, page = sys.argv[1:4]
+    url = "file://" + os.path.abspath(page)
+    size = os.path.getsize(page)
+    check(size < 5e6, f"the page has {size} bytes")
+    print(f"{size / 1e6:.2f} MB")
+    if "firefox" in os.path.basename(program):
+        in_firefox(program, stepcast, url)
+    else:
+        in_chromium(program, stepcast, url, sys.argv[4] if len(sys.argv) > 4 else None)
     sys.exit(1 if problems else 0)
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # stepcast page fills the shell beside the program: catalogue, question, choices; without a shell it
-# says how to build one.
+# says how to build one. stepcast report --live does so with a report that is open.
 #   page.sh FOLDER_OF_PROGRAMS SOURCE
 set -eu
 work=$(mktemp -d)
@@ -27,6 +27,8 @@ printf '<!DOCTYPE html>\n<meta name="generator" content="stepcast">\n<script>%s<
   --out plain.html >/dev/null
 "$stepcast" page "$2/scenarios/compare/tensor_8.toml" --global-batch 512 \
   --set "title=</script>" --out scenario.html >/dev/null
+"$stepcast" report --model llama3-8b --live --gpu h100 --gpus 64 --data zero3 --local-batch 1 \
+  --out live.html >/dev/null
 "$python" - "$2" <<'PYTHON'
 import base64, gzip, json, os, sys
 
@@ -35,9 +37,10 @@ def data(path):
     assert text.count("</script>") == 1, path
     return json.loads(text[text.index("<script>") + 8:text.index("</script>")])
 
-plain, scenario = data("plain.html"), data("scenario.html")
+plain, scenario, live = data("plain.html"), data("scenario.html"), data("live.html")
 assert plain["words"] == ("--model llama3-8b --gpu h100 --gpus 64 --data zero3 "
                           "--local-batch 1").split(), plain["words"]
+assert live["words"] == plain["words"] and live["report"] and not plain["report"]
 assert plain["scenario"] == "" and scenario["words"] == ["/scenario.toml"]
 assert "global = 512" in scenario["scenario"] and "</script>" in scenario["scenario"]
 assert "zero3" in plain["choices"]["data"] and "llama3-8b" in plain["choices"]["model"]
@@ -60,4 +63,17 @@ grep -q "is no report of stepcast" error || fail "another's file: $(cat error)"
 code=0
 "$stepcast" page --model llama9-8b --gpu h100 2>error || code=$?
 [ $code -eq 3 ] || fail "a question that is refused: exit code $code"
+# refused CODE SENTENCE WORD...
+refused() {
+  wanted=$1 sentence=$2 code=0
+  shift 2
+  "$stepcast" "$@" 2>error || code=$?
+  [ $code -eq "$wanted" ] && grep -q -e "$sentence" error || fail "$*: exit code $code, $(cat error)"
+}
+for verb in page 'report --live'; do
+  # shellcheck disable=SC2086  # verb and option
+  refused 3 'has a \[sweep\], and a page opens with one question' $verb "$2/scenarios/weak_scaling.toml"
+done
+refused 2 "--svg is of a report that stands still" report --model llama3-8b --gpu h100 --live --svg x
+refused 2 "a live report is of one step" report --live a.toml b.toml
 echo "page: $(wc -c <scenario.html) bytes"
