@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/check.hpp"
+#include "engine/arithmetic.hpp"
 #include "sim/study/answer.hpp"
 
 namespace stepcast::sim {
@@ -21,16 +21,14 @@ struct DaysError {
 /// Ends of a bar that holds `level` of the cases.
 DaysError error_between(double low, double high, double level) {
   return {(std::log(low) + std::log(high)) / 2,
-          std::log(high / low) / 2 / normal_quantile((1 + level) / 2)};
+          std::log(high / low) / 2 / normal_value((1 + level) / 2)};
 }
-
-double normal_share_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
 /// How likely the run takes at most `room` times the forecast days.
 double share_within(const DaysError& error, double room) {
   if (room <= 0) return 0;
   if (error.deviation == 0) return std::log(room) >= error.mean ? 1 : 0;
-  return normal_share_below((std::log(room) - error.mean) / error.deviation);
+  return normal_below((std::log(room) - error.mean) / error.deviation);
 }
 
 /// The most days that so much money lasts for; infinite: for any.
@@ -60,16 +58,6 @@ std::optional<DaysError> days_error(const StepReport& report) {
 
 }  // namespace
 
-double normal_quantile(double p) {
-  expects(p > 0 && p < 1, "a share of cases");
-  double low = -10, high = 10;
-  for (int i = 0; i < 100; ++i) {
-    const double middle = (low + high) / 2;
-    (normal_share_below(middle) < p ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
-
 std::optional<double> odds_of(const DesignChoice& choice, const DesignLimits& limits) {
   const auto error = days_error(choice.report);
   const bool budget = std::isfinite(limits.usd);
@@ -84,14 +72,13 @@ std::optional<double> odds_of(const DesignChoice& choice, const DesignLimits& li
   const DaysError price = error_between(law.factor.low, law.factor.high, price_level);
   double sum = 0;
   for (int i = 0; i < price_draws; ++i)
-    sum +=
-        within(std::exp(price.mean + price.deviation * normal_quantile((i + 0.5) / price_draws)));
+    sum += within(std::exp(price.mean + price.deviation * normal_value((i + 0.5) / price_draws)));
   return sum / price_draws;
 }
 
 double step_factor(const StepReport& report, double p) {
   const auto error = days_error(report);
-  return error ? std::exp(error->mean + error->deviation * normal_quantile(p)) : 1.0;
+  return error ? std::exp(error->mean + error->deviation * normal_value(p)) : 1.0;
 }
 
 }  // namespace stepcast::sim

@@ -7,9 +7,6 @@
 
 namespace stepcast::sim {
 
-/// x with a standard normal variable below it in a share `p` of cases, p in (0, 1).
-double normal_quantile(double p);
-
 /// The error of the step is taken as log-normal with the bar's ends as its quantiles, so that of
 /// cases outside the bar half lie on each side. Days and dollars grow with the step; the price is
 /// log-normal as well, with the ends of its range as 80 % bar. None without a bar, or without a

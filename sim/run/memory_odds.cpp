@@ -4,10 +4,11 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <numbers>
 #include <set>
 #include <string_view>
 #include <utility>
+
+#include "engine/arithmetic.hpp"
 
 namespace stepcast::sim {
 namespace {
@@ -18,12 +19,6 @@ constexpr double unknown_sigma = 0.2;  // of a source that nobody has measured
 constexpr double unknown_weight = 0.5;
 constexpr double whole_source = 20;  // rows from which on a source weighs as any other
 constexpr double other_kind = 0.5;   // weight of rows of another kind
-
-double normal_below(double x) {
-  constexpr double whole = 8.5;  // from there on a double has nothing between this and 1
-  if (std::abs(x) > whole) return x > 0 ? 1.0 : 0.0;
-  return 0.5 * std::erfc(-x / std::numbers::sqrt2);
-}
 
 /// To nine digits: the last of a double are those of one C library's erfc and differ in a browser.
 double rounded(double probability) {

@@ -4,28 +4,20 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/arithmetic.hpp"
+
 namespace stepcast::sim {
 namespace {
 
 // A stream of its own: those of the kernels are numbered by rank and lane.
 constexpr std::uint64_t gpu_stream = std::numeric_limits<std::uint64_t>::max();
 
-/// Below which a share p of a standard normal distribution lies, by halving.
-double normal_quantile(double p) {
-  double low = -10.0, high = 10.0;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = 0.5 * (low + high);
-    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < p ? low : high) = middle;
-  }
-  return 0.5 * (low + high);
-}
-
 }  // namespace
 
 /// Blom 1958: the mean of the largest lies close to the quantile (n - 0.375) / (n + 0.25).
 double expected_largest(std::int64_t n) {
   const auto count = static_cast<double>(n);
-  return n <= 1 ? 0.0 : normal_quantile((count - 0.375) / (count + 0.25));
+  return n <= 1 ? 0.0 : normal_value((count - 0.375) / (count + 0.25));
 }
 
 double pace(const Noise& noise, std::int64_t gpus, const topology::Architecture& architecture) {

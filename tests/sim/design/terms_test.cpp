@@ -7,6 +7,7 @@
 #include <fstream>
 #include <random>
 
+#include "engine/arithmetic.hpp"
 #include "engine/check.hpp"
 #include "sim/design/odds.hpp"
 #include "tests/sim/design/goals.hpp"
@@ -128,7 +129,7 @@ TEST_CASE("oracle: the odds of a budget hold prices, as a draw of both errors sa
     choice.outcome.cash = Paid(300, {.way = {way, 1}, .price = {1.5, 2, 3}}).cash;
     const DesignLimits limits{.days = 350, .usd = 64 * 2 * hours * 400};
     std::mt19937_64 random(7);
-    const double z = normal_quantile(0.9);
+    const double z = normal_value(0.9);
     std::normal_distribution<double> days(std::log(0.8 * 1.3) / 2, std::log(1.3 / 0.8) / 2 / z);
     std::normal_distribution<double> price(std::log(0.75 * 1.5) / 2, std::log(1.5 / 0.75) / 2 / z);
     int good = 0;
