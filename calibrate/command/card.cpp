@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -16,10 +15,8 @@
 #include "calibrate/session/run_command.hpp"
 #include "calibrate/session/task_list.hpp"
 #include "engine/check.hpp"
-#include "engine/units_text.hpp"
 #include "sim/files/printable.hpp"
 #include "sim/files/scratch_folder.hpp"
-#include "sim/files/text_table.hpp"
 #include "sim/program/today.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/study/answer.hpp"
@@ -43,6 +40,7 @@ constexpr sim::Option card_options[] = {
     ranks_option,
     nodes_option,
     {"rendezvous", "PLACE", "", "as of stepcast calibrate run, for --device cuda on several nodes"},
+    {"json", "", "", "print JSON: every row with its par, not the worst alone"},
 };
 constexpr sim::Verb card_verb{
     "stepcast calibrate card",
@@ -83,6 +81,7 @@ RunRequest request_of(const sim::Arguments& arguments, const sim::Catalogue& cat
   request.quick = arguments.has("quick");
   request.out = out;
   request.scratch = true;
+  request.report = arguments.has("json") ? stderr : stdout;
   request.date = sim::today();
   request.command = "stepcast-calibrate card";
   for (const std::string& word : arguments.words()) request.command += " " + word;
@@ -148,21 +147,12 @@ std::string title_of(const sim::Scenario& scenario) {
   return scenario.title.empty() ? scenario.model.name : scenario.title;
 }
 
-std::string change_text(const Forecast& before, const Forecast& after) {
-  if (!before.time || !after.time) return "-";
-  const double change = 100 * (seconds(*after.time) / seconds(*before.time) - 1);
-  return std::abs(change) < 0.05 ? "none" : fmt::format("{:+.1f} %", change);
-}
-
 /// What `file` changes of the forecasts of `scenarios`.
-std::string forecasts_text(const std::vector<sim::Scenario>& scenarios,
-                           const std::vector<std::string>& against, const std::string& file,
-                           sim::Session& session) {
+std::vector<ForecastChange> forecast_changes(const std::vector<sim::Scenario>& scenarios,
+                                             const std::vector<std::string>& against,
+                                             const std::string& file, sim::Session& session) {
   const sim::Simulator simulator = sim::simulator_of(session);
-  std::string missing;
-  sim::TextTable table;
-  table.column("forecast", "", sim::TextTable::Align::left);
-  for (const char* heading : {"without", "with these rows", "change"}) table.column(heading);
+  std::vector<ForecastChange> out;
   for (const sim::Scenario& scenario : scenarios) {
     std::vector<std::string> tables = against.empty() ? scenario.tables : against;
     const Forecast before = forecast(scenario, tables, simulator);
@@ -170,13 +160,9 @@ std::string forecasts_text(const std::vector<sim::Scenario>& scenarios,
     if (!before.time) tables = {"published"};
     tables.push_back(file);
     const Forecast after = forecast(scenario, tables, simulator);
-    if (!after.time) missing += fmt::format("{}: {}\n", title_of(scenario), after.missing);
-    const auto text = [](const Forecast& one) {
-      return one.time ? stepcast::to_text(*one.time) : "-";
-    };
-    table.row({title_of(scenario), text(before), text(after), change_text(before, after)});
+    out.push_back({title_of(scenario), before.time, after.time, after.missing});
   }
-  return "\n" + table.text() + missing;
+  return out;
 }
 
 int card(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
@@ -200,21 +186,19 @@ int card(const sim::Arguments& arguments, const sim::Catalogue& catalogue) {
   sim::Session session(catalogue);
   Par par{.tables = par_tables(arguments), .nccl = arguments.get("nccl")};
   if (const auto slack = arguments.share("below")) par.slack = *slack;
-  const Card card = card_of(measured, par, session);
-  sim::tell(stdout, to_text(card));
-
+  Card card = card_of(measured, par, session);
   std::vector<sim::Scenario> scenarios = scenarios_in(arguments.all("for"), catalogue);
   if (scenarios.empty())
     for (const std::string& gpu : card.gpus)
       for (sim::Scenario& usual : usual_scenarios(measured, gpu, catalogue))
         scenarios.push_back(std::move(usual));
-  if (!scenarios.empty())
-    sim::tell(stdout, forecasts_text(scenarios, arguments.all("against"), file, session));
+  card.forecasts = forecast_changes(scenarios, arguments.all("against"), file, session);
+  sim::tell(stdout, arguments.has("json") ? card_json(card) : to_text(card));
   return card.below().empty() ? sim::exit_ok : sim::exit_slower;
 }
 
 }  // namespace
 
-sim::Command card_command() { return {card_verb, card}; }
+sim::Command card_command() { return {.verb = card_verb, .run = card, .schema = card_schema}; }
 
 }  // namespace stepcast::calibrate

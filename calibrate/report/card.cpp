@@ -322,6 +322,11 @@ std::vector<const CardRow*> Card::below() const {
   return out;
 }
 
+std::size_t Card::num_below() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(rows, [&](const CardRow& row) { return row.is_below(par); }));
+}
+
 Card card_of(const CalibrationTable& measured, const Par& par, sim::Session& session) {
   Card card;
   card.par = par;

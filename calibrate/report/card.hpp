@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,20 +40,31 @@ struct Unmatched {
   std::string figure{};  // of one of them
 };
 
+/// A forecast without the rows of the card and with them.
+struct ForecastChange {
+  std::string title;
+  std::optional<Duration> without, with;
+  std::string missing{};  // why there is none with them
+};
+
 struct Card {
   std::vector<std::string> gpus;  // as the table calls them
   std::vector<std::string> machines;
   std::vector<CardRow> rows;
   std::vector<Unmatched> unmatched;
+  std::vector<ForecastChange> forecasts;
   Par par;
 
   /// Those below par, the worst first; of one name the worst.
   std::vector<const CardRow*> below() const;
+  std::size_t num_below() const;  // of all rows
 };
 
 /// Power, NCCL's own tables and runs with a forced algorithm are no row of the card.
 Card card_of(const sim::CalibrationTable& measured, const Par& par, sim::Session& session);
 
 std::string to_text(const Card& card);
+std::string card_json(const Card& card);
+nlohmann::ordered_json card_schema();
 
 }  // namespace stepcast::calibrate

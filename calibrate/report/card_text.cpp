@@ -3,11 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <sstream>
 
 #include "calibrate/report/card.hpp"
 #include "engine/arithmetic.hpp"
+#include "engine/units_text.hpp"
 #include "sim/files/text_table.hpp"
 
 namespace stepcast::calibrate {
@@ -67,12 +69,32 @@ std::string groups_text(const Card& card) {
   return table.text();
 }
 
+std::string change_text(const ForecastChange& one) {
+  if (!one.without || !one.with) return "-";
+  const double change = 100 * (seconds(*one.with) / seconds(*one.without) - 1);
+  return std::abs(change) < 0.05 ? "none" : fmt::format("{:+.1f} %", change);
+}
+
+std::string forecasts_text(const std::vector<ForecastChange>& forecasts) {
+  std::string missing;
+  sim::TextTable table;
+  table.column("forecast", "", sim::TextTable::Align::left);
+  for (const char* heading : {"without", "with these rows", "change"}) table.column(heading);
+  const auto text = [](const std::optional<Duration>& time) {
+    return time ? stepcast::to_text(*time) : "-";
+  };
+  for (const ForecastChange& one : forecasts) {
+    if (!one.with) missing += fmt::format("{}: {}\n", one.title, one.missing);
+    table.row({one.title, text(one.without), text(one.with), change_text(one)});
+  }
+  return "\n" + table.text() + missing;
+}
+
 }  // namespace
 
 std::string to_text(const Card& card) {
   const std::vector<const CardRow*> below = card.below();
-  const auto num_below =
-      std::ranges::count_if(card.rows, [&](const CardRow& row) { return row.is_below(card.par); });
+  const std::size_t num_below = card.num_below();
   std::string text = fmt::format("{} held against {}: ", fmt::join(card.gpus, ", "),
                                  fmt::join(card.par.tables, ", "));
   if (card.rows.empty())
@@ -92,6 +114,7 @@ std::string to_text(const Card& card) {
                         below[i]->figure, below[i]->measured ? "measured" : "forecast",
                         below[i]->par, percent_slower(below[i]->ratio));
   if (below.size() > most_below) text += fmt::format("  and {} more\n", below.size() - most_below);
+  if (!card.forecasts.empty()) text += forecasts_text(card.forecasts);
   return text;
 }
 

@@ -76,14 +76,14 @@ int run_calibration(const RunRequest& request, const sim::Catalogue& catalogue) 
   const SessionReport report =
       run_session(*device, list.jobs, session_options(request, kind), sim::stop_requested(),
                   wall_clock(), [&](const SessionProgress& progress) { show(line, progress); });
-  sim::tell(stdout, to_text(report));
+  sim::tell(request.report, to_text(report));
   if (!list.not_here.empty()) {
-    fmt::print("{} not measurable here:\n", list.not_here.size());
-    for (const std::string& what : list.not_here) sim::tell(stdout, "  " + what + "\n");
+    sim::tell(request.report, fmt::format("{} not measurable here:\n", list.not_here.size()));
+    for (const std::string& what : list.not_here) sim::tell(request.report, "  " + what + "\n");
   }
   const bool saved = report.saved_to.empty() && !report.lost;
   if (saved && !request.scratch && report.measured + report.known > 0)
-    sim::tell(stdout, "table: " + request.out + "\n");
+    sim::tell(request.report, "table: " + request.out + "\n");
   if (!saved) return sim::exit_unwritten;
   if (report.interrupted) return sim::stop_code();
   return report.wrong.empty() ? sim::exit_ok : sim::exit_wrong_kernel;

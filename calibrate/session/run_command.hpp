@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,14 @@ struct RunRequest {
   bool quick = false, resume = false;
   std::string out;
   bool scratch = false;  // out is a passing file: it is not told
+  std::FILE* report = stdout;
   std::uint64_t seed = 1;
   std::string date, command;
   ClusterFacts facts;  // fabric and bandwidth between nodes
 };
 
-/// Returns the exit code (sim::exit_wrong_kernel when all else went well); prints the report on
-/// standard output, progress on standard error.
+/// Returns the exit code (sim::exit_wrong_kernel when all else went well); prints its report, and
+/// progress on standard error.
 int run_calibration(const RunRequest& request, const sim::Catalogue& catalogue);
 
 }  // namespace stepcast::calibrate

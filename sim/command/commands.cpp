@@ -36,6 +36,9 @@ constexpr std::pair<const char*, nlohmann::ordered_json (*)()> other_documents[]
     {"plans-status", plans_status_schema},
     {"shard", shard_schema}};
 
+/// Documents of a verb that has them within a sister program's.
+constexpr std::pair<const char*, const char*> sister_documents[] = {{"card", "stepcast-calibrate"}};
+
 }  // namespace
 
 std::vector<Command> all_commands() {
@@ -68,6 +71,7 @@ std::vector<std::string> schema_names() {
     if (command.schema != nullptr || *command.sister_verb != '\0')
       out.push_back(command.verb.word());
   for (const auto& [name, schema] : other_documents) out.emplace_back(name);
+  for (const auto& [name, sister] : sister_documents) out.emplace_back(name);
   return out;
 }
 
@@ -80,6 +84,8 @@ nlohmann::ordered_json schema_named(const std::string& name) {
   }
   for (const auto& [other, schema] : other_documents)
     if (name == other) return schema();
+  for (const auto& [other, sister] : sister_documents)
+    if (name == other) become_sister(sister, {"schema", name});
   throw UsageError("'" + name + "' prints no JSON", suggestion(name, schema_names()));
 }
 

@@ -51,6 +51,7 @@ expect 8 'tensor = 8, data = "zero1" .* +[1-9]' card "$slow"
 expect 0 'nothing is more than 70 % slower' card "$slow" --below 70
 expect 8 'held against' card "$slow" --out "$work/slow.h5"
 expect 0 'held against' card "$slow" --against "$work/slow.h5"
+expect 8 '"below": 6' card "$slow" --json
 expect 2 'needs FILEs, or --device' card
 expect 2 'not both' card "$log" --device host
 expect 3 'measures one node' card --device host --quick --nodes 2 --rendezvous node1:41000

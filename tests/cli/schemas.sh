@@ -55,6 +55,7 @@ dense="--model llama2-70b --gpu h100 --nodes 4 --tensor 8 --pipeline 4 --global-
   made search $small --fix plan.data=zero3 --fix plan.recompute=none --limit 4 --out "$work/plans"
   made search --out "$work/plans" --status
   made design "$source/scenarios/design/llama3-70b-2t.toml" --time 3s
+  made calibrate card "$source/tests/calibrate/fixtures/all_reduce_slow_a100_8.log"
   made export $small --chakra "$work/traces"
   made replay "$work/traces" --gpu h100 --nodes 1
   made sweep "$source/scenarios/collectives.toml" --out "$work/points"
