@@ -29,7 +29,7 @@ endforeach()
 add_library(stepcast_sim OBJECT)
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS sim/*.cpp)
 list(FILTER sources EXCLUDE REGEX "main\\.cpp$|/hdf5_[^/]*$|/sim/(python|processes)/|/agent/server")
-target_sources(stepcast_sim PRIVATE ${sources} sim/main.cpp)
+target_sources(stepcast_sim PRIVATE ${sources})
 target_link_libraries(stepcast_sim PUBLIC stepcast::options stepcast::topology stepcast::workloads
   fmt::fmt PRIVATE Boost::program_options PkgConfig::TOMLPLUSPLUS yaml-cpp ZLIB::ZLIB)
 set_source_files_properties(sim/program/installation.cpp PROPERTIES COMPILE_DEFINITIONS
@@ -47,15 +47,36 @@ set_source_files_properties(${sources} TARGET_DIRECTORY stepcast_engine PROPERTI
 
 # A module that is asked again and again (WASI's reactor), with the compiler's own functions where
 # Debian puts them.
-add_executable(stepcast_wasm $<TARGET_OBJECTS:stepcast_engine> $<TARGET_OBJECTS:stepcast_topology>
-  $<TARGET_OBJECTS:stepcast_workloads> $<TARGET_OBJECTS:stepcast_sim>)
-set_target_properties(stepcast_wasm PROPERTIES OUTPUT_NAME stepcast SUFFIX .wasm
-  LINKER_LANGUAGE CXX)
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-resource-dir OUTPUT_VARIABLE resources
   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-target_link_options(stepcast_wasm PRIVATE -mexec-model=reactor -nodefaultlibs
-  -Wl,-z,stack-size=8388608,--strip-all)
-target_link_libraries(stepcast_wasm PRIVATE stepcast::options Boost::program_options yaml-cpp
-  ZLIB::ZLIB -lc++ -lc++experimental -lc++abi -lunwind -lwasi-emulated-signal
-  -lwasi-emulated-process-clocks -lwasi-emulated-getpid -lwasi-emulated-mman -lc
-  ${resources}/lib/wasi/libclang_rt.builtins-wasm32.a)
+function(wasm_module name)
+  target_sources(${name} PRIVATE $<TARGET_OBJECTS:stepcast_engine>
+    $<TARGET_OBJECTS:stepcast_topology> $<TARGET_OBJECTS:stepcast_workloads>
+    $<TARGET_OBJECTS:stepcast_sim>)
+  set_target_properties(${name} PROPERTIES SUFFIX .wasm LINKER_LANGUAGE CXX)
+  target_link_options(${name} PRIVATE -mexec-model=reactor -nodefaultlibs
+    -Wl,-z,stack-size=8388608,--strip-all)
+  target_link_libraries(${name} PRIVATE stepcast::options fmt::fmt Boost::program_options yaml-cpp
+    ZLIB::ZLIB -lc++ -lc++experimental -lc++abi -lunwind -lwasi-emulated-signal
+    -lwasi-emulated-process-clocks -lwasi-emulated-getpid -lwasi-emulated-mman -lc
+    ${resources}/lib/wasi/libclang_rt.builtins-wasm32.a)
+endfunction()
+add_executable(stepcast_wasm sim/main.cpp)
+set_target_properties(stepcast_wasm PROPERTIES OUTPUT_NAME stepcast)
+wasm_module(stepcast_wasm)
+
+# The tests of engine, topology and workloads, which tests/browser/units.sh runs in node. RapidCheck,
+# which draws for a few of them, is native alone.
+if(EXISTS /usr/include/catch2/catch.hpp)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include)
+  file(CREATE_LINK /usr/include/catch2 ${CMAKE_BINARY_DIR}/include/catch2 SYMBOLIC)
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS tests/engine/*_test.cpp tests/topology/*_test.cpp
+    tests/workloads/*_test.cpp)
+  list(FILTER tests EXCLUDE REGEX "/(readme|caching_allocator|replay)_test[.]cpp$")
+  add_executable(test_wasm EXCLUDE_FROM_ALL tests/main.cpp ${tests})
+  target_include_directories(test_wasm SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/include)
+  target_compile_definitions(test_wasm PRIVATE CATCH_CONFIG_NO_POSIX_SIGNALS
+    STEPCAST_SOURCE_DIR="")
+  target_compile_options(test_wasm PRIVATE -O1 -Wno-sign-conversion)
+  wasm_module(test_wasm)
+endif()

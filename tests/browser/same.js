@@ -7,26 +7,16 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const {StepcastHost} = require('../../sim/browser/host.js');
+const {addFolder} = require('./files.js');
 
 const [given, wasm, source, first = 1, last = Infinity] = process.argv.slice(2);
 const program = fs.realpathSync(given);
 const compiled = new WebAssembly.Module(fs.readFileSync(wasm));
-const read = new Map();
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'same-'));
 fs.symlinkSync(path.join(source, 'scenarios'), path.join(work, 'scenarios'));
 
 function wordsOf(text) {
   return [...text.matchAll(/(?:[^\s"]|"[^"]*")+/g)].map(([word]) => word.replaceAll('"', ''));
-}
-function addFolder(host, from, to) {
-  for (const entry of fs.readdirSync(from, {withFileTypes: true})) {
-    const file = path.join(from, entry.name);
-    if (entry.isDirectory()) addFolder(host, file, `${to}/${entry.name}`);
-    else {
-      if (!read.has(file)) read.set(file, fs.readFileSync(file));
-      host.write(`${to}/${entry.name}`, read.get(file));
-    }
-  }
 }
 /// The source at its own place and in the working folder, the program and its tables at theirs.
 function makeHost() {

@@ -18,7 +18,7 @@ about() {
     gate) echo "instruction counts of a dozen cases" ;;
     replay) echo "kept inputs of fuzzing under ASan and UBSan" ;;
     package) echo "a Debian package and an archive, tried in bare Debian 12 and 13" ;;
-    page) echo "the program as WebAssembly is the native one; its page in Chromium" ;;
+    page) echo "the program as WebAssembly is the native one; its page in two browsers" ;;
     whole) echo "the suite in full, with browser, Slurm, MPI and Jupyter" ;;
     clang) echo "each file alone by clang, the same predictions" ;;
     asan) echo "the suite under ASan and UBSan" ;;
@@ -38,8 +38,8 @@ run_part() {
       [ $code -eq 0 ] || [ $code -eq 77 ]  # 77: nothing to try it in, it says so
       ;;
     page)
-      ./dev page --out "$stamps/stepcast.html" && cmake --build --preset tests --target tests &&
-        ctest --preset release -L browser
+      ./dev page --out "$stamps/stepcast.html" && cmake --build build/wasm --target test_wasm &&
+        cmake --build --preset tests --target tests && ctest --preset release -L browser
       ;;
     whole) STEPCAST_CHECK=whole ./dev test ;;
     fuzz) ./dev fuzz all 20 ;;
