@@ -188,9 +188,9 @@ async function takeFiles(files) {
     else taken.push(path);
   }
   if (taken.length > 0) {
-    const ours = taken.length === 1 && taken[0].endsWith('.toml');
+    const saysMachine = taken.some((path) => /^\s*\[?cluster\b/m.test(dropped.get(path)));
     const {chosen} = split(words);
-    const kept = ours ? [] : controls.filter(([group, option]) =>
+    const kept = saysMachine ? [] : controls.filter(([group, option]) =>
       group === 'Machine' && chosen.has(option)).map(([, option]) => option);
     words = joined({chosen: new Map(kept.map((option) => [option, chosen.get(option)])),
       others: taken});
