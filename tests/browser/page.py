@@ -112,8 +112,8 @@ def check_answers(browser, stepcast):
 
 def navigate(browser, url):
     browser.events.clear()
-    browser.call("Page.navigate", url="about:blank")
-    browser.call("Page.navigate", url=url)
+    browser.navigate("about:blank")
+    browser.navigate(url)
     until(browser, "document.body?.dataset.ready == 'yes'", "the page does not get ready")
     return browser.value("stepcast.times.ready")
 
@@ -233,6 +233,15 @@ def check_pictures(browser):
     print("heat map, what changed and a report that follows")
 
 
+def check_live_report(browser, url):
+    """What stepcast report --live writes opens with its report."""
+    browser.navigate(url)
+    until(browser, "window.stepcast?.reported > 0", "the live report does not open")
+    check("llama2-7b on 64 x a100" in
+          browser.value("document.getElementById('report-frame').srcdoc"), "it is another report")
+    print("a live report opens with its report")
+
+
 def draw_heat_map(browser):
     told(browser, SCENARIOS[1])
     drawn = browser.value("stepcast.drawn")
@@ -334,7 +343,7 @@ def take_picture(browser, folder, name):
         file.write(base64.b64decode(picture))
 
 
-def in_firefox(program, stepcast, url):
+def in_firefox(program, stepcast, url, live):
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         browser = Firefox(program, folder)
         browser.navigate(url)
@@ -343,10 +352,11 @@ def in_firefox(program, stepcast, url):
         check_answers(browser, stepcast)
         check_actions(browser, stepcast)
         check_pictures(browser)
+        check_live_report(browser, live)
         browser.close()
 
 
-def in_chromium(program, stepcast, url, pictures):
+def in_chromium(program, stepcast, url, live, pictures):
     crowd = float(os.environ.get("CROWD", "100")) / 100  # how much slower a loop is now than alone
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         browser = Browser(program, folder)
@@ -375,19 +385,22 @@ def in_chromium(program, stepcast, url, pictures):
             check(browser.value("stepcast.words.join(' ')") == words, "a reload forgets the words")
             check_look(browser)
         check_network(browser, url)
+        if not pictures:
+            check_live_report(browser, live)
         browser.close()
 
 
 def main():
     program, stepcast, page = sys.argv[1:4]
     url = "file://" + os.path.abspath(page)
+    live = os.path.join(os.path.dirname(url), "live.html")  # of report --live
     size = os.path.getsize(page)
     check(size < 5e6, f"the page has {size} bytes")
     print(f"{size / 1e6:.2f} MB")
     if "firefox" in os.path.basename(program):
-        in_firefox(program, stepcast, url)
+        in_firefox(program, stepcast, url, live)
     else:
-        in_chromium(program, stepcast, url, sys.argv[4] if len(sys.argv) > 4 else None)
+        in_chromium(program, stepcast, url, live, sys.argv[4] if len(sys.argv) > 4 else None)
     sys.exit(1 if problems else 0)
 
 

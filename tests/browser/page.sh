@@ -14,5 +14,7 @@ trap 'rm -rf "$work"' EXIT
 . "$2/tests/cli/shared/patience.sh"
 "$stepcast" page --model llama3-8b --gpu h100 --gpus 64 --data zero3 --local-batch 1 \
   --out "$work/stepcast.html" >/dev/null
+"$stepcast" report --live --model llama2-7b --gpu a100 --gpus 64 --data zero2 --local-batch 2 \
+  --out "$work/live.html" >/dev/null
 CROWD=$(patience 100) PYTHONPATH=$2/tests/cli/shared timeout "$(patience 300)" \
   "$python" "$2/tests/browser/page.py" "$browser" "$stepcast" "$work/stepcast.html" ${3:+"$3"}

@@ -153,6 +153,9 @@ class Browser:
         while not any(event.get("method") == method for event in self.events):
             self.events.append(self.message())
 
+    def navigate(self, url):
+        self.call("Page.navigate", url=url)
+
     def value(self, expression):
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True,
                            awaitPromise=True)
