@@ -105,7 +105,10 @@ void complete_input(ScenarioInput& input, const Arguments& arguments, const Cata
       write_whole(arguments.get("scenario-out"),
                   "# " + origin + ".\n" + write_toml(input.document));
   };
-  if (!input.launch) return write_out("Scenario of " + input.document.where);
+  if (!input.launch) {
+    const std::string files = fmt::format("{}", fmt::join(arguments.positional(), ", "));
+    return write_out("Scenario of " + (files.empty() ? "" : files + " and ") + "the command line");
+  }
   complete_machine(input.document, input.launch->facts, catalogue);
   for (const std::string& sentence : sentences_on(*input.launch))
     tell(stderr, "stepcast: " + sentence + "\n");

@@ -117,23 +117,28 @@ function showChanges(result) {
     ...printed(result)];
 }
 
-/// One quantity at several values, beside the words of now.
-async function drawCurve({option, values}, answered) {
+/// One quantity at several values, beside the words `of` when it was asked.
+async function drawCurve(of, {option, values}, answered) {
   const points = [];
   for (const value of values) {
-    points.push({value, answer: await answered(withOption(words, option, value))});
+    points.push({value, answer: await answered(withOption(of, option, value))});
     say(...curve(option, points));
   }
 }
 /// Two of them, row by row.
-async function drawHeatMap(across, down, answered) {
+async function drawHeatMap(of, across, down, answered) {
   const points = down.values.map(() => across.values.map(() => undefined));
   for (const [r, below] of down.values.entries())
     for (const [c, value] of across.values.entries()) {
-      points[r][c] = await answered(withOption(withOption(words, across.option, value),
+      points[r][c] = await answered(withOption(withOption(of, across.option, value),
           down.option, below));
       say(...heatMap(across.option, across.values, down.option, down.values, points));
     }
+}
+/// Options of which one takes the other's place cannot be changed together.
+function excludeEachOther(...options) {
+  return options[0] === options[1] || options.some((option, i) =>
+    controls.find(([, name]) => name === option)?.[3].instead?.includes(options[1 - i]));
 }
 function makeSweep() {
   const swept = controls.filter(([, , , {sizes, degrees}]) => sizes || degrees);
@@ -158,10 +163,18 @@ function makeSweep() {
     for (const pair of axes) if (!pair[1].value.trim()) propose(...pair);
     const [across, down] = axes.map(([axis, values]) => ({option: axis.value,
       values: values.value.split(/[\s,]+/).filter((word) => word)}));
-    const worker = await program();
-    const answered = async (of) =>
-      JSON.parse((await worker.ask({kind: 'answer', words: question(of)})).out);
-    await (down.option ? drawHeatMap(across, down, answered) : drawCurve(across, answered));
+    if (excludeEachOther(across.option, down.option))
+      return say(element('p', {class: 'refused'},
+          `${across.option} and ${down.option} cannot be changed together.`));
+    const of = words, worker = await program();
+    const answered = async (asked) =>
+      JSON.parse((await worker.ask({kind: 'answer', words: question(asked)})).out);
+    try {
+      await (down.option ? drawHeatMap(of, across, down, answered) :
+        drawCurve(of, across, answered));
+    } catch (error) {
+      say(element('p', {class: 'refused'}, error.message));
+    }
     worker.end();
     ++drawn;
   });

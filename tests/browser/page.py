@@ -212,6 +212,12 @@ def check_pictures(browser):
                           "e.textContent)")
     check(len(cells) == 6 and all(re.match(r"heat\d \d.* m?s$", cell) for cell in cells) and
           any(cell.startswith("heat0") for cell in cells), f"the heat map has {cells}")
+    browser.value("""(() => { document.getElementById('axis').value = 'global-batch';
+        document.getElementById('axis2').value = 'local-batch';
+        document.querySelector('#sweep button').click();
+        document.getElementById('axis2').value = ''; })()""")
+    check("cannot be changed together" in
+          browser.value("document.getElementById('more').innerText"), "two batches make a map")
     show_changes(browser)
     check("what_if.toml" in browser.value("document.getElementById('more').innerText") and
           browser.value("document.querySelector('#more img').naturalWidth") > 300,

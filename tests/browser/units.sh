@@ -2,7 +2,9 @@
 # The tests of engine, topology and workloads as WebAssembly in node.
 #   units.sh FOLDER_OF_PROGRAMS SOURCE
 set -eu
-wasm=$2/build/wasm/test_wasm.wasm
-command -v node >/dev/null || { echo "skipped: no node"; exit 77; }
-[ -f "$wasm" ] || { echo "skipped: not built for WebAssembly (./dev check --only page)"; exit 77; }
-exec node "$2/tests/browser/units.js" "$wasm" "$2"
+# shellcheck source=tests/browser/built.sh
+. "$2/tests/browser/built.sh"
+module=$2/build/wasm/test_wasm.wasm
+built "$module" "$2/engine" "$2/topology" "$2/workloads" "$2/sim" "$2/tests/engine" \
+  "$2/tests/topology" "$2/tests/workloads"
+exec node "$2/tests/browser/units.js" "$module" "$2"
