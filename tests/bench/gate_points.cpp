@@ -25,6 +25,15 @@ Case step(sim::Scenario s, bool fold) {
   };
 }
 
+/// The allocator's replay of a step's allocations alone.
+Case memory(sim::Scenario s) {
+  return [s, figures = sim::fullest_memory(s)] {
+    workloads::MemoryFigures replayed = figures;
+    replay(replayed, s);
+    if (replayed.held <= Bytes(0)) throw BrokenPromise("memory");
+  };
+}
+
 /// All at once in a tree whose core is four times too narrow: each start and end is felt by most.
 Case congested_flows() {
   return [] {
@@ -52,6 +61,9 @@ const std::map<std::string, std::function<Case()>> cases{
        return step(scenario("llama2-70b", 64, 1024, "tensor = 8\npipeline = 8\ndata = \"ddp\""),
                    true);
      }},
+    {"memory-1b", [] { return memory(scenario("llama2-1b", 1, 8, "data = \"zero2\"")); }},
+    {"memory-70b",
+     [] { return memory(scenario("llama2-70b", 256, 2048, grid + "data = \"zero2\"")); }},
     {"ranks-7b-zero2", [] { return every_rank("llama2-7b", "zero2"); }},
     {"ranks-7b-zero3", [] { return every_rank("llama2-7b", "zero3"); }},
     {"ranks-70b-zero2", [] { return every_rank("llama2-70b", "zero2"); }},

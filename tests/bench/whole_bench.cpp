@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include "engine/check.hpp"
+#include "sim/run/memory_figures.hpp"
 #include "sim/search/search.hpp"
 #include "tests/bench/peak_memory.hpp"
 #include "tests/bench/whole_scenarios.hpp"
@@ -113,6 +115,16 @@ sim::Scenario noisy(sim::Scenario s) {
   return s;
 }
 
+/// The allocator's replay of a step's allocations alone, as every run asks for it.
+void replay_memory(benchmark::State& state, const sim::Scenario& s) {
+  const workloads::MemoryFigures figures = sim::fullest_memory(s);
+  for (auto _ : state) {
+    workloads::MemoryFigures replayed = figures;
+    sim::replay(replayed, s);
+    benchmark::DoNotOptimize(replayed.held);
+  }
+}
+
 /// `stepcast search` over a shipped space, proven, on one thread.
 void search(benchmark::State& state, const char* name) {
   sim::TomlValue document =
@@ -170,7 +182,13 @@ void register_all() {
                                "llama2-70b-1m")
       ->Unit(benchmark::kMillisecond)
       ->Iterations(1);
-  add("whole/1B on 8, folded", scenario("llama2-1b", 1, 8, "data = \"zero2\""), true);
+  const sim::Scenario least = scenario("llama2-1b", 1, 8, "data = \"zero2\"");
+  for (const auto& [name, s] : {std::pair{"whole/memory of a 1B", least},
+                                std::pair{"whole/memory of the 70B zero2", large}})
+    benchmark::RegisterBenchmark(name, [s = s](benchmark::State& st) {
+      replay_memory(st, s);
+    })->Unit(benchmark::kMicrosecond);
+  add("whole/1B on 8, folded", least, true);
 }
 
 }  // namespace

@@ -2,46 +2,25 @@
 
 #include <algorithm>
 
-#include "engine/arithmetic.hpp"
-#include "engine/check.hpp"
-
 namespace stepcast::workloads {
 namespace {
 
-constexpr std::int64_t kib = 1024, mib = 1024 * kib;
-constexpr std::int64_t least_block = 512;          // kMinBlockSize
-constexpr std::int64_t largest_small = 1 * mib;    // kSmallSize
+constexpr std::int64_t mib = 1024 * 1024;
 constexpr std::int64_t small_segment = 2 * mib;    // kSmallBuffer
 constexpr std::int64_t medium_below = 10 * mib;    // kMinLargeAlloc
 constexpr std::int64_t medium_segment = 20 * mib;  // kLargeBuffer
 constexpr std::int64_t large_rounding = 2 * mib;   // kRoundLarge
 
-std::int64_t rounded(std::int64_t bytes, std::int64_t to) {
-  return std::max<std::int64_t>(1, ceil_div(bytes, to)) * to;
-}
+}  // namespace
 
-std::int64_t segment_for(std::int64_t bytes) {
+std::int64_t CachingAllocator::segment_for(std::int64_t bytes) {
   if (bytes <= largest_small) return small_segment;
   return bytes < medium_below ? medium_segment : rounded(bytes, large_rounding);
 }
 
-/// What is left of a small block is a block if anything is, of a large one if it is not small.
-bool splits(bool small, std::int64_t left) {
-  return small ? left >= least_block : left > largest_small;
-}
-
-}  // namespace
-
-[[gnu::always_inline]] inline CachingAllocator::Id CachingAllocator::new_block(
-    const MemoryBlock& block) {
-  if (unused_ids_.empty()) {
-    blocks_.push_back(block);
-    return static_cast<Id>(blocks_.size() - 1);
-  }
-  const Id id = unused_ids_.back();
-  unused_ids_.pop_back();
-  blocks_[id] = block;
-  return id;
+CachingAllocator::Id CachingAllocator::add_block(const MemoryBlock& block) {
+  blocks_.push_back(block);
+  return static_cast<Id>(blocks_.size() - 1);
 }
 
 CachingAllocator::Id CachingAllocator::new_segment(std::int64_t size, Stream stream) {
@@ -69,31 +48,15 @@ bool CachingAllocator::has_room(std::int64_t bytes) {
 
 /// Segments that are one free block.
 void CachingAllocator::give_back(FreeBlocks& pool) {
-  const std::size_t first = unused_ids_.size();
-  pool.for_each(blocks_, [&](Id id) {
-    if (blocks_[id].before == none && blocks_[id].after == none) unused_ids_.push_back(id);
+  std::vector<Id> whole;
+  pool.for_each(blocks_.data(), [&](Id id) {
+    if (blocks_[id].before == none && blocks_[id].after == none) whole.push_back(id);
   });
-  for (std::size_t i = first; i < unused_ids_.size(); ++i) {
-    reserved_ -= blocks_[unused_ids_[i]].bytes;
-    pool.erase(blocks_, unused_ids_[i]);
+  for (const Id id : whole) {
+    reserved_ -= blocks_[id].bytes;
+    pool.erase(blocks_.data(), id);
+    retire(id);
   }
-}
-
-/// Takes the first `bytes` of a block for one of its own; what is left keeps its number.
-[[gnu::always_inline]] inline CachingAllocator::Id CachingAllocator::take_front(
-    Id block, std::int64_t bytes) {
-  const MemoryBlock& whole = blocks_[block];
-  const Id before = whole.before;
-  const Id front = new_block({.address = whole.address,
-                              .bytes = bytes,
-                              .before = before,
-                              .after = block,
-                              .segment = whole.segment,
-                              .stream = whole.stream,
-                              .small = whole.small});
-  if (before != none) blocks_[before].after = front;
-  blocks_[block].before = front;
-  return front;
 }
 
 /// What a new segment, or a grown one, takes from the card.
@@ -115,7 +78,7 @@ CachingAllocator::Id CachingAllocator::grow(std::int64_t size, Stream stream) {
   if (!failed_) same_on_.enough = std::max(same_on_.enough, reserved_);
   const Id last = pool.last;
   if (last != none && !blocks_[last].used) {
-    pool.free.erase(blocks_, last);
+    pool.free.erase(blocks_.data(), last);
     blocks_[last].bytes += bytes;
     return last;
   }
@@ -133,7 +96,7 @@ CachingAllocator::Id CachingAllocator::grow(std::int64_t size, Stream stream) {
 /// Whole pages within free blocks; what is left of such a block is used by nobody.
 void CachingAllocator::give_back_pages(Pool& pool) {
   std::vector<Id> gone;
-  pool.free.for_each(blocks_, [&](Id id) {
+  pool.free.for_each(blocks_.data(), [&](Id id) {
     const MemoryBlock& block = blocks_[id];
     const std::int64_t page = block.small ? small_segment : medium_segment;
     const std::int64_t first = ceil_div(block.address, page);
@@ -143,7 +106,7 @@ void CachingAllocator::give_back_pages(Pool& pool) {
     gone.push_back(id);
   });
   for (const Id id : gone) {
-    pool.free.erase(blocks_, id);
+    pool.free.erase(blocks_.data(), id);
     blocks_[id].used = true;
   }
 }
@@ -152,25 +115,8 @@ void CachingAllocator::give_back_all() {
   for (Pool& pool : pools_) expandable_ ? give_back_pages(pool) : give_back(pool.free);
 }
 
-CachingAllocator::Id CachingAllocator::allocate_in_room(std::int64_t bytes, Stream stream) {
-  expects(bytes >= 0, "a size");
-  const std::int64_t size = rounded(bytes, least_block);
-  FreeBlocks& pool = pool_of(size <= largest_small, stream).free;
-  Id id = pool.find(blocks_, size);
-  if (id == none) {
-    if (reserved_ + growth_for(size, stream) > card_) return none;
-    return use_new(size, stream);
-  }
-  const std::int64_t left = blocks_[id].bytes - size;
-  if (splits(blocks_[id].small, left)) {
-    const Id front = take_front(id, size);
-    pool.change(blocks_, id, blocks_[id].address + size, left);
-    id = front;
-  } else {
-    pool.erase(blocks_, id);
-  }
-  use(id);
-  return id;
+CachingAllocator::Id CachingAllocator::grow_in_room(std::int64_t size, Stream stream) {
+  return reserved_ + growth_for(size, stream) > card_ ? none : use_new(size, stream);
 }
 
 /// Where blocks have to be given back, if any can.
@@ -191,67 +137,11 @@ CachingAllocator::Id CachingAllocator::use_new(std::int64_t size, Stream stream)
     MemoryBlock& rest = blocks_[id];
     rest.address += size;
     rest.bytes -= size;
-    pool_of(rest).free.insert(blocks_, id);
+    pool_of(rest).free.insert(blocks_.data(), id);
     id = front;
   }
   use(id);
   return id;
-}
-
-[[gnu::always_inline]] inline void CachingAllocator::use(Id id) {
-  MemoryBlock& block = blocks_[id];
-  block.used = true;
-  if (!expandable_) {
-    Segment& segment = segments_[block.segment];
-    if (segment.used_blocks++ == 0) {
-      held_ += segment.bytes;
-      most_held_ = std::max(most_held_, held_);
-    }
-  }
-  allocated_ += block.bytes;
-  most_allocated_ = std::max(most_allocated_, allocated_);
-}
-
-void CachingAllocator::free(Id id) {
-  expects(id < blocks_.size() && blocks_[id].used, "a block in use");
-  blocks_[id].used = false;
-  allocated_ -= blocks_[id].bytes;
-  if (!expandable_) {
-    Segment& segment = segments_[blocks_[id].segment];
-    if (--segment.used_blocks == 0) held_ -= segment.bytes;
-  }
-  unite(id);
-}
-
-/// Makes a block that is no longer used free, one with its free neighbours.
-[[gnu::always_inline]] inline void CachingAllocator::unite(Id id) {
-  const MemoryBlock block = blocks_[id];
-  Pool& pool = pool_of(block);
-  const auto is_free = [&](Id other) { return other != none && !blocks_[other].used; };
-  if (is_free(block.before)) {
-    const MemoryBlock& before = blocks_[block.before];
-    std::int64_t bytes = before.bytes + block.bytes;
-    Id last = id;
-    if (is_free(block.after)) {
-      last = block.after;
-      bytes += blocks_[last].bytes;
-      pool.free.erase(blocks_, last);
-      unused_ids_.push_back(last);
-    }
-    const Id after = blocks_[last].after;
-    if (after != none) blocks_[after].before = block.before;
-    blocks_[block.before].after = after;
-    if (pool.last == last) pool.last = block.before;
-    pool.free.change(blocks_, block.before, before.address, bytes);
-    unused_ids_.push_back(id);
-  } else if (is_free(block.after)) {
-    if (block.before != none) blocks_[block.before].after = block.after;
-    blocks_[block.after].before = block.before;
-    pool.free.change(blocks_, block.after, block.address, block.bytes + blocks_[block.after].bytes);
-    unused_ids_.push_back(id);
-  } else {
-    pool.free.insert(blocks_, id);
-  }
 }
 
 void CachingAllocator::move_to(std::int64_t card) {

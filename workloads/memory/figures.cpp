@@ -1,7 +1,6 @@
 #include "workloads/memory/figures.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "workloads/memory/replay.hpp"
@@ -15,12 +14,11 @@ class EndlessCard {
  public:
   /// `tensors`: what the allocations come to at their fullest moment.
   EndlessCard(StepAllocations allocations, Bytes tensors)
-      : allocations_(std::move(allocations)),
-        full_(allocations_, CachingAllocator(tensors.value, allocations_.expandable)) {
-    while (!full_.ended() && full_.step_in_room()) continue;
+      : allocations_(std::move(allocations)), full_(allocations_, tensors.value) {
+    full_.run_in_room();
     Replay all = full_;
-    all.move_to(endless);
-    while (!all.ended()) all.step();
+    all.move_to(CachingAllocator::endless);
+    all.run();
     allocated_ = all.allocator().most_allocated();
     held_ = all.allocator().most_held();
     reserved_ = all.allocator().reserved();
@@ -41,10 +39,10 @@ class EndlessCard {
       const std::int64_t middle = too_small + (enough - too_small) / 2;
       if (middle < succeeds_from && middle >= fails_below) {
         full.move_to(too_small);
-        while (!full.ended() && full.step_in_room()) continue;
+        full.run_in_room();
         Replay replay = full;
         replay.move_to(middle);
-        while (!replay.ended() && !replay.allocator().failed()) replay.step();
+        replay.run();
         const CachingAllocator::Cards& alike = replay.allocator().same_on();
         if (replay.allocator().failed())
           fails_below = alike.too_much;
@@ -57,8 +55,6 @@ class EndlessCard {
   }
 
  private:
-  static constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max() - 1;
-
   StepAllocations allocations_;
   Replay full_;  // before more is reserved than any card asked about has
   std::int64_t allocated_ = 0, held_ = 0, reserved_ = 0;

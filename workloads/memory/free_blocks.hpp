@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace stepcast::workloads {
 
@@ -32,13 +31,12 @@ struct MemoryBlock {
 class FreeBlocks {
  public:
   using Id = MemoryBlock::Id;
-  using Blocks = std::vector<MemoryBlock>;
 
-  [[gnu::always_inline]] void insert(Blocks& blocks, Id id) {
+  [[gnu::always_inline]] void insert(MemoryBlock* blocks, Id id) {
     insert(blocks, id, list_of(blocks[id].bytes));
   }
 
-  [[gnu::always_inline]] void erase(Blocks& blocks, Id id) {
+  [[gnu::always_inline]] void erase(MemoryBlock* blocks, Id id) {
     const MemoryBlock& block = blocks[id];
     List& list = lists_[block.list];
     if (block.larger == id) {
@@ -53,7 +51,7 @@ class FreeBlocks {
   }
 
   /// Moves and resizes a free block.
-  [[gnu::always_inline]] void change(Blocks& blocks, Id id, std::int64_t address,
+  [[gnu::always_inline]] void change(MemoryBlock* blocks, Id id, std::int64_t address,
                                      std::int64_t bytes) {
     MemoryBlock& block = blocks[id];
     const std::size_t at = list_of(bytes);
@@ -65,16 +63,16 @@ class FreeBlocks {
   }
 
   /// The smallest of at least `bytes`, of several that with the lowest address; or none.
-  Id find(const Blocks& blocks, std::int64_t bytes) const {
+  [[gnu::always_inline]] Id find(const MemoryBlock* blocks, std::int64_t bytes) const {
     const std::size_t at = list_of(bytes);
     const Id id = lists_[at].smallest;
-    if (id != MemoryBlock::none && blocks[id].bytes >= bytes) return id;
-    return find_larger(blocks, bytes, at);
+    if (id == MemoryBlock::none) return smallest_from(at + 1);
+    return blocks[id].bytes >= bytes ? id : find_larger(blocks, bytes, at);
   }
 
   /// In their order.
   template <class Visit>
-  void for_each(const Blocks& blocks, Visit visit) const {
+  void for_each(const MemoryBlock* blocks, Visit visit) const {
     for (std::size_t at = filled_from(0); at < num_lists; at = filled_from(at + 1)) {
       Id id = lists_[at].smallest;
       do visit(id), id = blocks[id].larger;
@@ -100,7 +98,7 @@ class FreeBlocks {
     return a.bytes < b.bytes || (a.bytes == b.bytes && a.address < b.address);
   }
 
-  [[gnu::always_inline]] void insert(Blocks& blocks, Id id, std::size_t at) {
+  [[gnu::always_inline]] void insert(MemoryBlock* blocks, Id id, std::size_t at) {
     MemoryBlock& block = blocks[id];
     List& list = lists_[at];
     block.list = static_cast<std::uint16_t>(at);
@@ -122,11 +120,21 @@ class FreeBlocks {
   }
 
   /// The first that `block` goes before, looked for from `near` on; there are smaller ones as well.
-  static Id larger_than(const Blocks& blocks, const MemoryBlock& block, Id near);
-  /// find() where the smallest of list `at` is not the answer.
-  Id find_larger(const Blocks& blocks, std::int64_t bytes, std::size_t at) const;
+  static Id larger_than(const MemoryBlock* blocks, const MemoryBlock& block, Id near);
+  /// find() where the smallest of list `at` is too small.
+  Id find_larger(const MemoryBlock* blocks, std::int64_t bytes, std::size_t at) const;
   /// The first list from `list` on that is not empty, or their number.
-  std::size_t filled_from(std::size_t list) const;
+  std::size_t filled_from(std::size_t list) const {
+    std::size_t at = list / word;
+    if (at == filled_.size()) return num_lists;
+    std::uint64_t bits = filled_[at] & (~std::uint64_t{0} << list % word);
+    while (bits == 0 && ++at < filled_.size()) bits = filled_[at];
+    return bits == 0 ? num_lists : at * word + static_cast<std::size_t>(std::countr_zero(bits));
+  }
+  Id smallest_from(std::size_t list) const {
+    const std::size_t at = filled_from(list);
+    return at == num_lists ? MemoryBlock::none : lists_[at].smallest;
+  }
 
   std::array<List, num_lists> lists_{};
   std::array<std::uint64_t, num_lists / word> filled_{};  // a bit for each list

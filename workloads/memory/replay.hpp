@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "workloads/memory/caching_allocator.hpp"
@@ -15,15 +14,18 @@ namespace stepcast::workloads {
 /// A copy goes on from where the original stands.
 class Replay {
  public:
-  Replay(const StepAllocations& allocations, CachingAllocator allocator)
-      : order_(allocations.order), allocator_(std::move(allocator)), blocks_(allocations.tensors) {}
+  /// On a card with so many bytes for them.
+  Replay(const StepAllocations& allocations, std::int64_t card)
+      : order_(allocations.order),
+        allocator_(card, allocations.expandable),
+        blocks_(allocations.tensors) {}
 
   bool ended() const { return next_ == order_.size(); }
   const CachingAllocator& allocator() const { return allocator_; }
   void move_to(std::int64_t card) { allocator_.move_to(card); }
 
   /// The next allocation.
-  void step() {
+  [[gnu::always_inline]] void step() {
     const Allocation& a = order_[next_++];
     if (a.bytes > 0)
       blocks_[a.tensor] = allocator_.allocate(a.bytes, a.stream);
@@ -31,16 +33,10 @@ class Replay {
       allocator_.free(blocks_[a.tensor]);
   }
 
-  /// The same where nothing has to be given back for it.
-  bool step_in_room() {
-    const Allocation& a = order_[next_];
-    if (a.bytes == 0) return step(), true;
-    const auto block = allocator_.allocate_in_room(a.bytes, a.stream);
-    if (block == CachingAllocator::none) return false;
-    blocks_[a.tensor] = block;
-    ++next_;
-    return true;
-  }
+  /// Goes on to the end, or until the allocator has failed.
+  void run();
+  /// Goes on to the end, or until something would have to be given back for the next.
+  void run_in_room();
 
  private:
   std::span<const Allocation> order_;
@@ -52,7 +48,7 @@ class Replay {
 /// `see(i, allocator)` after each of them, on a card that is never full.
 template <class See>
 void replay(const StepAllocations& allocations, See see) {
-  Replay all(allocations, CachingAllocator::endless(allocations.expandable));
+  Replay all(allocations, CachingAllocator::endless);
   for (std::size_t i = 0; !all.ended(); ++i) {
     all.step();
     see(i, all.allocator());

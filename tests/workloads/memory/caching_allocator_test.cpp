@@ -126,7 +126,7 @@ TEST_CASE("a stream never gets what another has freed") {
 }
 
 TEST_CASE("expandable segments grow by what is missing, and what was freed joins") {
-  CachingAllocator fixed, grown = CachingAllocator::endless(true);
+  CachingAllocator fixed, grown(CachingAllocator::endless, true);
   for (CachingAllocator* a : {&fixed, &grown}) {
     const auto first = a->allocate(40 * mib), second = a->allocate(60 * mib);
     a->free(first);
@@ -151,7 +151,7 @@ TEST_CASE("expandable segments give back whole pages of free blocks before they 
 
 TEST_CASE("expandable segments reserve at least what is allocated, and no more than they grew by") {
   CHECK(rc::check([] {
-    CachingAllocator a = CachingAllocator::endless(true);
+    CachingAllocator a(CachingAllocator::endless, true);
     std::vector<CachingAllocator::Id> alive;
     std::int64_t most = 0;
     const auto sizes =

@@ -104,7 +104,7 @@ TEST_CASE("at every allocation of any step, on whatever card, bins of sizes do w
         step_allocations(job.inputs(), *rc::gen::inRange<std::int64_t>(0, job.plan.pipeline)));
     const auto all = static_cast<double>(plain_figures(allocations).reserved.value);
     const auto card = static_cast<std::int64_t>(*rc::gen::element(0.8, 0.9, 0.95, 1.0) * all);
-    Replay fast(allocations, CachingAllocator(card));
+    Replay fast(allocations, card);
     replay_plainly(allocations, PlainAllocator(card), [&](const PlainAllocator& plain) {
       fast.step();
       RC_ASSERT(same(fast.allocator(), plain));
