@@ -226,8 +226,8 @@ bool write_files(const Results& results, const Arguments& arguments, const Table
     if (folder != nullptr && results.interrupted && stop_requested() && results.study.is_sweep)
       tell(stderr, fmt::format("stepcast: what is finished is in '{}': --resume goes on\n",
                                folder->place()));
-    if (view.writes_csv() && answered(results))
-      view.write(view.arranged(results_table(results, view)));
+    if (answered(results))
+      view.write([&](const TableView::WriteText& write) { write_csv(results, view, write); });
     if (arguments.has("timeline")) write_told_step(timeline_order(arguments), results, session);
     if (arguments.has("memory-timeline") && results.single)
       write_memory_timeline(arguments.get("memory-timeline"), scenario_of(*results.single));
@@ -239,14 +239,16 @@ bool write_files(const Results& results, const Arguments& arguments, const Table
 }
 
 void print_results(const Results& results, const TableView& view, bool json) {
-  if (!json) {
-    tell(stdout, view.prints_csv() ? view.text(view.arranged(results_table(results, view)))
-                                   : report_text(results, view));
-    if (!view.prints_csv()) tell(stderr, warnings_text(results));
-    return;
+  const auto print = [](std::string_view text) { tell(stdout, text); };
+  if (json) {
+    write_json(results, print);
+    std::fputs("\n", stdout);
+  } else if (view.prints_csv()) {
+    write_csv(results, view, print);
+  } else {
+    print(report_text(results, view));
+    tell(stderr, warnings_text(results));
   }
-  write_json(results, [](std::string_view text) { tell(stdout, text); });
-  std::fputs("\n", stdout);
 }
 
 /// What became of the points, where their table is not printed: of a part it is that of all parts.

@@ -334,11 +334,15 @@ TextTable::Shown TextTable::shown() const {
   return out;
 }
 
-std::string TextTable::csv() const {
+std::string TextTable::csv_head() const {
   std::string out;
   for (std::size_t i = 0; i < columns_.size(); ++i)
     out += (i > 0 ? "," : "") + csv_cell(columns_[i].key);
-  out += "\n";
+  return out + "\n";
+}
+
+std::string TextTable::csv_rows() const {
+  std::string out;
   for (const Row& row : rows_) {
     if (row.readers == For::people) continue;
     for (std::size_t i = 0; i < row.cells.size(); ++i)

@@ -127,7 +127,10 @@ class TextTable {
   /// Lines with two blanks between columns, none at the end.
   std::string text(Folded folded = Folded::shown) const;
   /// A line of keys, then the values of each row, folded ones as well.
-  std::string csv() const;
+  std::string csv() const { return csv_head() + csv_rows(); }
+  std::string csv_head() const;
+  std::string csv_rows() const;
+  void clear_rows() { rows_.clear(); }
 
   /// What text() prints, cell by cell: for other forms of it than lines.
   struct Shown {

@@ -105,7 +105,15 @@ TextTable TableView::arranged(TextTable table) const {
 }
 
 void TableView::write(const TextTable& arranged) const {
-  if (writes_csv() && !prints_csv()) write_whole(csv_, arranged.csv());
+  write([&](const WriteText& write) { write(arranged.csv()); });
+}
+
+void TableView::write(const std::function<void(const WriteText&)>& csv) const {
+  if (!writes_csv() || prints_csv()) return;
+  WholeFile file(csv_);
+  csv([&](std::string_view text) { file.write(text); });
+  file.seal();
+  file.keep();
 }
 
 std::string TableView::text(const TextTable& arranged) const {

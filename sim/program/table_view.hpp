@@ -7,9 +7,11 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/files/text_table.hpp"
@@ -48,6 +50,9 @@ class TableView {
   /// Writes --csv FILE; after the answer was printed, which no full disk may cost. Throws
   /// OutputError.
   void write(const TextTable& arranged) const;
+  /// The same of text that comes piece by piece.
+  using WriteText = std::function<void(std::string_view)>;
+  void write(const std::function<void(const WriteText&)>& csv) const;
 
   /// --csv -: nothing but the CSV is to be printed.
   bool prints_csv() const { return csv_ == "-"; }

@@ -302,6 +302,13 @@ class SweepTable {
 
   /// The rows that were added.
   TextTable taken() { return std::move(table_); }
+  std::string csv_head() const { return table_.csv_head(); }
+  /// Of one row alone: no table is kept of thousands.
+  std::string csv_row(std::size_t index) {
+    table_.clear_rows();
+    add(index);
+    return table_.csv_rows();
+  }
 
  private:
   const Results& results_;
@@ -344,6 +351,15 @@ TextTable results_table(const Results& results, const TableView& view) {
   for (std::size_t i = 0; i < results.rows.size(); ++i)
     if (results.rows.has(i)) table.add(i);
   return table.taken();
+}
+
+void write_csv(const Results& results, const TableView& view,
+               const std::function<void(std::string_view)>& write) {
+  if (!view.arrangement().empty()) return write(view.arranged(results_table(results, view)).csv());
+  SweepTable table(results, view);
+  write(table.csv_head());
+  for (std::size_t i = 0; i < results.rows.size(); ++i)
+    if (results.rows.has(i)) write(table.csv_row(i));
 }
 
 std::string report_text(const Results& results, const TableView& view) {

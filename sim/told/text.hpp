@@ -2,7 +2,9 @@
 // simulated ones. Three significant digits, units everywhere.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "sim/files/text_table.hpp"
 #include "sim/program/table_view.hpp"
@@ -17,6 +19,9 @@ std::string report_text(const Results& results, const TableView& view = {});
 /// The points of a sweep as rows; one without an answer is a sentence. A view that needs them gets
 /// every member of the rows as details.
 TextTable results_table(const Results& results, const TableView& view);
+/// The same as CSV, in pieces.
+void write_csv(const Results& results, const TableView& view,
+               const std::function<void(std::string_view)>& write);
 
 /// The [[reference]] figures beside the simulated ones; empty when no point matches.
 std::string references_text(const Results& results);

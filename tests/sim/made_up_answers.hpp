@@ -69,6 +69,12 @@ inline TableView refused_shown() {
   return TableView(parse_arguments({"stepcast run", "", 0, "", options, ""}, {"--refused"}));
 }
 
+/// What --csv FILE asks for.
+inline TableView csv_written() {
+  return TableView(
+      parse_arguments({"stepcast run", "", 0, "", table_options, ""}, {"--csv", "all.csv"}));
+}
+
 /// Every point of a scenario file's text.
 inline Results results_of(const std::string& text,
                           const Simulator& simulator = made_up_simulator()) {

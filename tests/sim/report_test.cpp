@@ -147,6 +147,11 @@ TEST_CASE("refused points are one line with their reasons, the nearest miss of m
   CHECK(results.rows.row(2).number("memory_over_gib") == 4.0);
   const std::string csv = results_table(results, refused_shown()).csv();
   CHECK(std::ranges::count(csv, '\n') == 1 + 8);
+  // Row by row as from a table of all.
+  const TableView view = csv_written();
+  std::string pieces;
+  write_csv(results, view, [&](std::string_view piece) { pieces += piece; });
+  CHECK(pieces == results_table(results, view).csv());
 }
 
 TEST_CASE("a warning of many points is said once, whatever its numbers") {
