@@ -39,7 +39,9 @@ void write_swept(ColumnWriter& file, const Results& results, const std::string& 
     file.column(dataset, std::span<const std::string>(texts));
 }
 
-/// A member of the rows as a column. Counts are 0 where a point could not be read.
+std::int64_t absent_or(std::optional<bool> flag) { return flag ? std::int64_t{*flag} : -1; }
+
+/// A member of the rows as a column. Counts are 0 where a point could not be read, flags -1.
 struct Column {
   using Kind = RowMember::Kind;
   RowMember member;
@@ -51,8 +53,14 @@ struct Column {
     if (member.kind == Kind::metric)
       numbers.push_back(
           value_of(*member.metric, row).value_or(std::numeric_limits<double>::quiet_NaN()));
+    else if (member.kind == Kind::number)
+      numbers.push_back(row.number(member.path).value_or(std::numeric_limits<double>::quiet_NaN()));
+    else if (member.kind == Kind::flag)
+      counts.push_back(absent_or(row.flag(member.path)));
     else if (member.kind == Kind::count)
       counts.push_back(static_cast<std::int64_t>(row.number(member.path).value_or(0.0)));
+    else if (member.kind == Kind::list)
+      texts.push_back(row.written(member.path).value_or(""));
     else
       texts.push_back(row.text(member.path).value_or(""));
   }
@@ -60,8 +68,11 @@ struct Column {
     const std::string dataset = "/points/" + member.path;
     if (member.kind == Kind::metric)
       file.column(dataset, std::span<const double>(numbers), std::string(member.metric->unit));
-    else if (member.kind == Kind::count)
-      file.column(dataset, std::span<const std::int64_t>(counts), "");
+    else if (member.kind == Kind::number)
+      file.column(dataset, std::span<const double>(numbers), "");
+    else if (member.kind == Kind::count || member.kind == Kind::flag)
+      file.column(dataset, std::span<const std::int64_t>(counts),
+                  member.kind == Kind::flag ? "flag" : "");
     else
       file.column(dataset, std::span<const std::string>(texts));
   }

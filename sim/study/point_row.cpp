@@ -121,6 +121,18 @@ std::optional<std::string> PointRow::text(std::string_view path) const {
   return unescaped(found->value.substr(1, found->value.size() - 2));
 }
 
+std::optional<bool> PointRow::flag(std::string_view path) const {
+  const auto found = find(path);
+  if (!found || (found->value != "true" && found->value != "false")) return std::nullopt;
+  return found->value == "true";
+}
+
+std::optional<std::string> PointRow::written(std::string_view path) const {
+  const auto found = find(path);
+  if (!found || found->value == "null") return std::nullopt;
+  return std::string(found->value);
+}
+
 std::vector<std::string> PointRow::texts(std::string_view path) const {
   std::vector<std::string> out;
   const auto found = find(path);

@@ -21,9 +21,13 @@ class PointRow {
   /// JSON as nlohmann's library writes it.
   explicit PointRow(std::string json);
 
-  /// Members by path: "step_time_s", "plan.tensor". None where there is no such number or text.
+  /// Members by path: "step_time_s", "plan.tensor". None where there is no such number, text or
+  /// flag.
   std::optional<double> number(std::string_view path) const;
   std::optional<std::string> text(std::string_view path) const;
+  std::optional<bool> flag(std::string_view path) const;
+  /// A number or an array as JSON writes it: "1.0", "[10,12]".
+  std::optional<std::string> written(std::string_view path) const;
   /// An array of texts; empty where there is none.
   std::vector<std::string> texts(std::string_view path) const;
   /// Every value inside the object at `path`, by path, as JSON writes it.

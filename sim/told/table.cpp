@@ -68,6 +68,9 @@ TableCell bar(const PointRow& row, std::string_view low, std::string_view high,
 
 std::string word(const PointRow& row, std::string_view key) { return row.text(key).value_or("-"); }
 
+/// A refused row still says what was asked.
+bool holds(const PointRow& row, std::string_view key) { return row.number(key) || row.text(key); }
+
 using A = const PointRow&;
 
 // clang-format off
@@ -236,11 +239,17 @@ std::vector<RowMember> details_of(const TextTable& table, const Results& results
 }
 
 TableCell detail(const PointRow& row, const RowMember& member) {
-  if (member.kind == RowMember::Kind::text) return word(row, member.path);
+  using Kind = RowMember::Kind;
+  if (member.kind == Kind::text) return word(row, member.path);
+  if (member.kind == Kind::list || member.kind == Kind::number)
+    return row.written(member.path).value_or("-");
+  if (member.kind == Kind::flag) {
+    const auto flag = row.flag(member.path);
+    return flag ? kept(*flag, *flag ? "yes" : "no") : TableCell("-");
+  }
   const auto value = row.number(member.path);
   if (!value) return "-";
-  return member.kind == RowMember::Kind::count ? counted(static_cast<std::int64_t>(*value))
-                                               : rounded(value);
+  return member.kind == Kind::count ? counted(static_cast<std::int64_t>(*value)) : rounded(value);
 }
 
 TableCell swept(const SweepPoint& point, const std::string& key) {
@@ -283,9 +292,9 @@ class SweepTable {
     TableCells cells;
     for (const std::string& key : results_.study.keys) cells.push_back(swept(point, key));
     for (const ResultColumn& column : columns_)
-      cells.push_back(reason                   ? TableCell("-")
-                      : column.cell != nullptr ? column.cell(row)
-                                               : chosen(row, column.key));
+      cells.push_back(reason && !holds(row, column.key) ? TableCell("-")
+                      : column.cell != nullptr          ? column.cell(row)
+                                                        : chosen(row, column.key));
     if (ordered_) cells.push_back(order_[index].value_or("-"));
     for (const RowMember& member : details_) cells.push_back(detail(row, member));
     if (!details_.empty()) {

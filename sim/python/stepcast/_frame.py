@@ -33,6 +33,9 @@ class Frame(pandas.DataFrame):
         plain = pandas.DataFrame(self).copy()  # it shares what it is made of
         texts = [name for name in plain if plain[name].dtype == "string"]
         plain[texts] = plain[texts].fillna("")
+        for name in plain:
+            if plain[name].dtype == "boolean":  # of points without one: 0, 1 and NaN
+                plain[name] = plain[name].astype("float64")
         if dims:
             values = {dim: plain[dim].unique() for dim in dims}
             combinations = 1

@@ -70,6 +70,8 @@ def _read_hdf5(path):
         for name, data in file["points"].items():
             is_text = h5py.check_string_dtype(data.dtype) is not None
             column = _texts(data.asstr()[()]) if is_text else pandas.Series(data[()])
+            if data.attrs.get("unit", b"") in (b"flag", "flag"):
+                column = _flags(column)
             if name.startswith("sweep."):
                 name = name[len("sweep."):]
                 swept.append(name)
@@ -93,6 +95,13 @@ def _in_order(written, found):
     """The keys as the sweep nests them, where the file says so; a file from before does not."""
     order = written.decode("utf-8").split("\n")
     return sorted(found, key=lambda key: order.index(key) if key in order else len(order))
+
+
+def _flags(values):
+    """-1 stands for a point that could not be read."""
+    unread = values < 0
+    flags = values > 0
+    return flags.astype("boolean").mask(unread) if unread.any() else flags
 
 
 def _texts(values):
@@ -139,7 +148,9 @@ def _read_csv(path):
     unit_of = units()
     columns = {}
     for name, column in table.items():
-        if column.dtype == object:
+        if column.dtype == object and all(isinstance(one, bool) for one in column.dropna()):
+            column = column.astype("boolean")
+        elif column.dtype == object:
             column = column.map(_without_apostrophe).astype("string")
         elif unit_of.get(name):
             column = column.astype("float64")

@@ -1,4 +1,5 @@
 """What a verb printed, as rows of numbers and texts."""
+import json
 
 
 def rows_of(answer):
@@ -10,7 +11,8 @@ def rows_of(answer):
 
 
 def leaves_of(row, prefix=""):
-    """Numbers and texts by path; lists are left out. What a point sets stands first, by its key.
+    """Numbers and texts by path, the layers of stages as a text; other lists are left out. What a
+    point sets stands first, by its key.
 
     >>> leaves_of({"mfu": 0.5, "plan": {"tensor": 2}, "sweep": {"plan.tensor": 2}})
     {'plan.tensor': 2, 'mfu': 0.5}
@@ -22,6 +24,8 @@ def leaves_of(row, prefix=""):
         if isinstance(value, dict) and path != "sweep":
             for inside, leaf in leaves_of(value, path + ".").items():
                 out.setdefault(inside, leaf)
+        elif path == "plan.stage_layers":
+            out.setdefault(path, json.dumps(value, separators=(",", ":")))
         elif not isinstance(value, (list, dict)) and value is not None:
             out.setdefault(path, value)
     return out
