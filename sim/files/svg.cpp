@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "sim/files/printable.hpp"
+
 namespace stepcast::sim {
 
 std::string svg_escaped(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     if (c == '&')
       out += "&amp;";
     else if (c == '<')
@@ -15,7 +17,7 @@ std::string svg_escaped(const std::string& text) {
       out += "&gt;";
     else if (c == '"')
       out += "&quot;";
-    else if (static_cast<unsigned char>(c) >= 0x20)  // others are not allowed in XML
+    else if (static_cast<unsigned char>(c) >= 0x20)  // line breaks and tabs
       out += c;
   }
   return out;

@@ -15,6 +15,9 @@
 #include <vector>
 
 #include "sim/files/csv.hpp"
+#include "sim/files/json_text.hpp"
+#include "sim/files/printable.hpp"
+#include "sim/files/svg.hpp"
 #include "sim/handout/points_page.hpp"
 #include "sim/output/folder.hpp"
 #include "sim/output/study_run.hpp"
@@ -23,6 +26,7 @@
 #include "sim/tables/column_file.hpp"
 #include "sim/told/row_members.hpp"
 #include "sim/told/text.hpp"
+#include "sim/told/told.hpp"
 #include "tests/laws/law.hpp"
 #include "tests/own_folder.hpp"
 #include "tests/session.hpp"
@@ -75,17 +79,20 @@ std::vector<Cells> cells_of_page(std::string html) {
   return out;
 }
 
-Forms forms_of(const TomlValue& document) {
+Forms forms_of(const TomlValue& document, const std::optional<std::string>& name = {}) {
   static const std::atomic<bool> stop = false;
   const std::string path = (tests::own_folder() / "forms").string();
   fs::remove_all(path);
   Study study = read_study(document);
   OutputFolder folder({path}, study, catalogue().directory());
+  const auto read = [&](const TomlValue& point) {
+    Scenario out = read_scenario(point, catalogue());
+    if (name) out.model.name = out.node.name = out.fabric.name = *name;
+    return out;
+  };
   const Results results = run_study(
-      std::move(study), {.read = [](const TomlValue& d) { return read_scenario(d, catalogue()); },
-                         .simulator = simulator_of(session()),
-                         .stop = stop,
-                         .folder = &folder});
+      std::move(study),
+      {.read = read, .simulator = simulator_of(session()), .stop = stop, .folder = &folder});
   folder.finish(results);
 
   Forms out;
@@ -114,10 +121,10 @@ const Json* member(const Json& point, const std::string& path) {
   return at;
 }
 
-/// As a column of CSV has it: metrics without ".0".
+/// As a column of CSV has it: metrics without ".0", names as a terminal may show them.
 std::string csv_of(const RowMember& column, const Json* value) {
   if (value == nullptr || value->is_null()) return "";
-  if (value->is_string()) return value->get<std::string>();
+  if (value->is_string()) return printable(value->get<std::string>());
   if (column.kind == RowMember::Kind::metric) return fmt::format("{}", value->get<double>());
   return value->dump();
 }
@@ -134,7 +141,7 @@ void check_hdf5(const Forms& forms, const RowMember& column, std::size_t i, cons
   } else if (column.kind == Kind::flag) {
     RC_ASSERT(forms.hdf5->integers(dataset)[i] == (json == nullptr ? -1 : json->get<bool>()));
   } else {
-    RC_ASSERT(forms.hdf5->texts(dataset)[i] == csv_of(column, json));
+    RC_ASSERT(printable(forms.hdf5->texts(dataset)[i]) == csv_of(column, json));
   }
 }
 
@@ -149,44 +156,111 @@ void check_shown(const TextTable::Column& column, std::string text, const Json& 
   RC_ASSERT(std::abs(shown - whole) <= 0.00501 * std::abs(whole));
 }
 
+/// With a sweep, the last of whose points is mostly refused.
+TomlValue swept(const TomlValue& drawn) {
+  TomlValue out = drawn;
+  set_path(out, "sweep", toml_table("law"));
+  TomlValue::Array lengths;
+  for (const std::int64_t sequence : {512, 2048, 262144}) lengths.push_back({sequence, "law"});
+  out.find("sweep")->set("model.sequence", {lengths, "law"});
+  return out;
+}
+
+void check_same(const Forms& forms) {
+  RC_ASSERT(forms.json.size() == 3U);
+  RC_ASSERT(forms.page.size() == 3U);
+  const std::vector<RowMember> members = row_members(false);
+  std::set<std::string> columns{"cluster.nodes"};  // which a column "nodes" says
+  for (std::size_t i = 0; i < forms.json.size(); ++i) {
+    const Json& point = forms.json[i];
+    for (const RowMember& column : members) {
+      const Json* json = member(point, column.path);
+      columns.insert(column.path);
+      RC_LOG() << column.path << " of point " << i << ": " << csv_of(column, json) << "\n";
+      RC_ASSERT(forms.csv.contains(column.path));
+      RC_ASSERT(forms.csv.at(column.path).size() == forms.json.size());
+      RC_ASSERT(forms.csv.at(column.path)[i] == csv_of(column, json));
+      check_hdf5(forms, column, i, json);
+    }
+    for (const std::string table : {"plan", "cluster"}) {
+      if (!point.contains(table)) continue;  // a point that cannot be read
+      for (const auto& [key, value] : point[table].items()) {
+        RC_LOG() << table << "." << key << "\n";
+        RC_ASSERT(columns.contains(table + "." + key));
+      }
+    }
+    if (point.contains("refused")) continue;
+    RC_ASSERT(forms.page[i].size() == forms.shown.size());
+    for (std::size_t c = 0; c < forms.shown.size(); ++c)
+      if (const Json* json = member(point, forms.shown[c].key); json && json->is_number())
+        check_shown(forms.shown[c], forms.page[i][c], *json);
+  }
+}
+
+/// Letters, what a format gives a meaning to, control characters, bytes that are no UTF-8. It is
+/// never empty, which would be no name.
+std::string drawn_name() {
+  static const std::vector<std::string> pieces{
+      "a",    "é",        "\"",     "\\",   "<b>",      "&amp;", "'",    ",",
+      ";",    "\n",       "\t",     "=1+1", "\x1b[31m", "\x01",  "\x7f", "\xff",
+      "\xc3", "\xf0\x9f", "\u202e", "{",    "}",        "%s",    "]]>",  "模"};
+  std::string out = "n";
+  for (const std::size_t piece : *rc::gen::container<std::vector<std::size_t>>(
+           rc::gen::inRange<std::size_t>(0, pieces.size())))
+    out += pieces[piece];
+  return out;
+}
+
 }  // namespace
 
 TEST_CASE("law: JSON, CSV, HDF5 and the page say the same of every point of a sweep") {
-  CHECK(holds({"forms", 40}, [](const TomlValue& drawn) {
-    TomlValue document = drawn;
-    set_path(document, "sweep", toml_table("law"));
-    TomlValue::Array lengths;
-    for (const std::int64_t sequence : {512, 2048, 262144}) lengths.push_back({sequence, "law"});
-    document.find("sweep")->set("model.sequence", {lengths, "law"});
-    const Forms forms = forms_of(document);
-    RC_ASSERT(forms.json.size() == 3U);
-    RC_ASSERT(forms.page.size() == 3U);
-    const std::vector<RowMember> members = row_members(false);
-    std::set<std::string> columns{"cluster.nodes"};  // which a column "nodes" says
-    for (std::size_t i = 0; i < forms.json.size(); ++i) {
-      const Json& point = forms.json[i];
-      for (const RowMember& column : members) {
-        const Json* json = member(point, column.path);
-        columns.insert(column.path);
-        RC_LOG() << column.path << " of point " << i << ": " << csv_of(column, json) << "\n";
-        RC_ASSERT(forms.csv.contains(column.path));
-        RC_ASSERT(forms.csv.at(column.path).size() == forms.json.size());
-        RC_ASSERT(forms.csv.at(column.path)[i] == csv_of(column, json));
-        check_hdf5(forms, column, i, json);
-      }
-      for (const std::string table : {"plan", "cluster"}) {
-        if (!point.contains(table)) continue;  // a point that cannot be read
-        for (const auto& [key, value] : point[table].items()) {
-          RC_LOG() << table << "." << key << "\n";
-          RC_ASSERT(columns.contains(table + "." + key));
-        }
-      }
-      if (point.contains("refused")) continue;
-      RC_ASSERT(forms.page[i].size() == forms.shown.size());
-      for (std::size_t c = 0; c < forms.shown.size(); ++c)
-        if (const Json* json = member(point, forms.shown[c].key); json && json->is_number())
-          check_shown(forms.shown[c], forms.page[i][c], *json);
-    }
+  CHECK(holds({"forms", 40}, [](const TomlValue& drawn) { check_same(forms_of(swept(drawn))); }));
+}
+
+TEST_CASE("law: they do with whatever bytes in the names") {
+  CHECK(holds({"names", 40}, [](const TomlValue& drawn) {
+    const std::string name = drawn_name();
+    TomlValue document = swept(drawn);
+    set_path(document, "title", toml_text(name, "law"));
+    check_same(forms_of(document, name));
+  }));
+}
+
+// A name neither opens nor closes anything on the page, and leaves the page and its pictures text.
+TEST_CASE("law: whatever bytes are told, a page has the same elements and JSON the same members") {
+  const auto told = [](const std::string& name) {
+    TextTable table{{name, "key"}, {"b" + name, "other"}};
+    table.row({name, TableCell(name, 1.0)});
+    table.sentence({name}, name);
+    ToldSection section{name, {KeyFigures{{name, name, name}}, Listing{name, name}}};
+    section.say(name);
+    section.keep("kept", name);
+    section.table("rows", table);
+    section.blocks.emplace_back(
+        Chart{"picture", name, svg_head(10, 10, name) + "</svg>\n", table, name});
+    return section;
+  };
+  const auto elements = [](const std::string& page) {
+    std::string out = page;
+    std::erase_if(out, [](char c) { return c != '<' && c != '>' && c != '"'; });
+    return out;
+  };
+  const auto members = [](const ToldSection& section) {
+    std::set<std::string> out;
+    const Json flat = Json::parse(json_text(as_json(section))).flatten();
+    for (const auto& [path, value] : flat.items()) out.insert(path);
+    return out;
+  };
+  const auto page = [](const ToldSection& s) { return as_page({s.title, s.title, {s}}); };
+  const ToldSection plain = told("n");
+  CHECK(rc::check([&] {
+    const std::string name = drawn_name();
+    const ToldSection section = told(name);
+    RC_ASSERT(elements(page(section)) == elements(page(plain)));
+    RC_ASSERT(members(section) == members(plain));
+    const std::string html = page(section);
+    RC_ASSERT(printable(html) == html);
+    RC_ASSERT(printable(as_text(section)).find(printable(name)) != std::string::npos);
   }));
 }
 

@@ -102,7 +102,7 @@ TEST_CASE("axes name their unit and mark one, two and five of every decade") {
 
 TEST_CASE("names with markup and control bytes stay well-formed text") {
   const std::string svg = scatter_svg({{1, 1, "<a & \"b\">\x01"}}, {"x < y", "m", "p"}, 0.1);
-  CHECK(has(texts(svg), "<a & \"b\">: 1, 100 %"));
+  CHECK(has(texts(svg), "<a & \"b\">\\u0001: 1, 100 %"));
   CHECK(has(texts(svg), "x < y"));
 }
 
