@@ -1,4 +1,4 @@
-// JSON, CSV, HDF5 and the page say the same of every point of a sweep, answered or refused.
+// Text, JSON, CSV, HDF5 and the page say the same, whatever the names.
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
@@ -24,6 +24,7 @@
 #include "sim/program/table_view.hpp"
 #include "sim/scenario/file.hpp"
 #include "sim/tables/column_file.hpp"
+#include "sim/told/json.hpp"
 #include "sim/told/row_members.hpp"
 #include "sim/told/text.hpp"
 #include "sim/told/told.hpp"
@@ -211,6 +212,21 @@ std::string drawn_name() {
   return out;
 }
 
+/// What a line of a report says behind its label.
+std::string said(const std::string& text, const std::string& label) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(label + " "))
+      return line.substr(line.find_first_not_of(' ', label.size()));
+  return {};
+}
+
+std::string bytes_text(const Json& gib) {
+  return to_text(Bytes(std::llround(gib.get<double>() * (1 << 30))));
+}
+
+std::string duration_text(const Json& s) { return to_text(to_duration(s.get<double>())); }
+
 }  // namespace
 
 TEST_CASE("law: JSON, CSV, HDF5 and the page say the same of every point of a sweep") {
@@ -223,6 +239,39 @@ TEST_CASE("law: they do with whatever bytes in the names") {
     TomlValue document = swept(drawn);
     set_path(document, "title", toml_text(name, "law"));
     check_same(forms_of(document, name));
+  }));
+}
+
+TEST_CASE("law: the text of a step says the figures of its JSON") {
+  CHECK(holds({"text", 60}, [](const TomlValue& document) {
+    const Answer found = answer(read_scenario(document, catalogue()), simulator_of(session()));
+    const Json json = Json::parse(to_json(found));
+    const std::string text = report_text(found);
+    if (json.contains("refused")) {
+      RC_ASSERT(said(text, "refused").substr(0, 40) ==
+                json["refused"].get<std::string>().substr(0, 40));
+      return;
+    }
+    std::map<std::string, std::string> figures{
+        {"step time", duration_text(json["step_time_s"])},
+        {"throughput", three_digits(json["tokens_per_s"].get<double>()) + " tokens/s, " +
+                           three_digits(json["tokens_per_s_per_gpu"].get<double>())},
+        {"MFU", percent(json["mfu"].get<double>())},
+        {"memory per GPU", bytes_text(json["memory_gib_per_gpu"])},
+        {"P(fits)", percent(json["p_fits"].get<double>())},
+        {"power", three_digits(json["power_w_per_gpu"].get<double>()) + " W"},
+        {"  compute", duration_text(json["compute_s"])},
+        {"  exposed comm.", duration_text(json["exposed_communication_s"]["total"])},
+        {"  bubble", duration_text(json["bubble_s"])},
+        {"  wait", duration_text(json["wait_s"])},
+        {"  host", duration_text(json["host_s"])},
+        {"  step", duration_text(json["step_time_s"])}};
+    for (const auto& [part, gib] : json["memory_parts_gib"].items())
+      figures["  " + part] = bytes_text(gib);
+    for (const auto& [label, figure] : figures) {
+      RC_LOG() << label << ": " << said(text, label) << ", in JSON " << figure << "\n";
+      RC_ASSERT(said(text, label).starts_with(figure));
+    }
   }));
 }
 
